@@ -1,0 +1,22 @@
+"""expkit: which combination of training-speedup methods is faster at equal quality, by how much, how sure are we.
+
+The Python face loads lazily: `import expkit` costs a few milliseconds and no torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_FACE = {"Trainer": "expkit.trainer.trainer"}
+_ROOMS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FACE:
+        return getattr(importlib.import_module(_FACE[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"expkit.{name}")
+    raise AttributeError(f"module 'expkit' has no attribute {name!r}")

@@ -1,0 +1,37 @@
+"""Options that several commands share, declared once, and the two streams: data on stdout, the rest on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+RunsDir = Annotated[Path, typer.Option("--runs-dir", envvar="EXPKIT_RUNS", help="Folder that holds all results.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="Override one value, as in --set optimizer.sgd.lr=0.1; repeatable.")]  # fmt: skip
+Preset = Annotated[list[str] | None, typer.Option("--preset", help="Apply a preset of the recipe; repeatable.")]
+TrustImports = Annotated[list[str] | None, typer.Option("--trust-imports", help="Allow py: imports from these packages, as in 'mylab.*'; repeatable.")]  # fmt: skip
+RUNS = Path("runs")
+
+
+def say(text: str) -> None:
+    """To the person, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def give(data: Any) -> None:
+    """One JSON document on stdout; non-finite numbers become null, because JSON has none."""
+    print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value

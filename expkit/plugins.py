@@ -1,0 +1,259 @@
+"""Finding plug-ins, the only place that does: the folder is the registry, the file's name is the name in YAML.
+
+A plug-in is one file with one class, a dataclass of settings and declarations that imports without torch. Packages
+outside join through the entry-point group `expkit.<kind>`. Code of the user's own is named by import path,
+`py:package.module:name`, and is imported only where a trial runs and only from packages that the user trusts.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import fnmatch
+import functools
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, get_type_hints
+
+from expkit.errors import PluginError, unknown
+
+KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics",
+         "samplers", "executors", "sections")  # fmt: skip
+CAPABILITIES = frozenset({
+    "convolutions", "strided_convolutions", "batchnorm", "layernorm", "residual_blocks", "attention", "embeddings",
+    "dropout", "sequences", "images", "soft_targets",
+})  # fmt: skip
+"""What a method may require and a model or data set may provide; the list is closed, a new word is a decision."""
+
+_ROOT = Path(__file__).parent
+_PY = re.compile(r"py:(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<attribute>[A-Za-z_]\w*)")
+
+
+class Plugin:
+    """Base of every plug-in kind: a dataclass whose fields are the settings, checked however it is made."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+    version: ClassVar[int] = 1
+    """Raised when the same settings come to mean other mathematics; part of every trial's identity."""
+    provides: ClassVar[frozenset[str]] = frozenset()
+    """Words of CAPABILITIES; see `capabilities` where they depend on the settings."""
+
+    def __post_init__(self) -> None:
+        for name, value in coerced(type(self), self).items():
+            object.__setattr__(self, name, value)
+
+    def capabilities(self) -> frozenset[str]:
+        """What this plug-in provides with these settings."""
+        return self.provides
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field of a plug-in as `expkit explain` shows it."""
+
+    name: str
+    type: str
+    default: Any
+    """dataclasses.MISSING where the setting must be given."""
+    doc: str
+
+
+def names(kind: str) -> list[str]:
+    """All names of a kind, sorted: the files of its folder and the entry points of other packages. Imports none."""
+    return sorted({*_own(kind), *_outside(kind)})
+
+
+def load(kind: str, name: str) -> type[Plugin]:
+    """The class behind a name; PluginError with the nearest name where there is none."""
+    if name in _own(kind):
+        module = importlib.import_module(f"expkit.{kind}.{name}")
+        return _the_class(module, f"expkit/{kind}/{name}.py")
+    if name in _outside(kind):
+        found = _outside(kind)[name].load()
+        if isinstance(found, type) and issubclass(found, Plugin):
+            return found
+        raise PluginError(f"entry point {name!r} of expkit.{kind} is no plug-in class: {found!r}")
+    raise PluginError(unknown(kind.removesuffix("s"), name, names(kind)))
+
+
+def build(kind: str, name: str, params: Mapping[str, Any]) -> Plugin:
+    """An instance with its settings checked; PluginError names the setting that does not fit."""
+    from pydantic import ValidationError
+
+    cls = load(kind, name)
+    try:
+        return adapter(cls).validate_python(dict(params))  # type: ignore[no-any-return]
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise PluginError(f"{kind.removesuffix('s')} {name}: {where or 'settings'}: {first['msg']}") from None
+
+
+@functools.cache
+def adapter(cls: type[Plugin]) -> Any:
+    """The pydantic TypeAdapter of a plug-in class, for callers that want errors with their positions."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
+def dump(plugin: Plugin) -> dict[str, Any]:
+    """All settings, defaults filled in, as JSON values (durations in canonical form)."""
+    include = {f.name for f in dataclasses.fields(plugin) if f.init}  # type: ignore[arg-type]
+    return adapter(type(plugin)).dump_python(plugin, mode="json", include=include)  # type: ignore[no-any-return]
+
+
+def settings(cls: type[Plugin]) -> list[Setting]:
+    """The settings of a class in order, each with the sentence that stands under its field."""
+    docs = _field_docs(cls)
+    hints = get_type_hints(cls, include_extras=True)
+    shown = []
+    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+        if f.init:
+            made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+            shown.append(Setting(f.name, type_text(hints[f.name]), made, docs.get(f.name, "")))
+    return shown
+
+
+def type_text(hint: Any) -> str:
+    """A type as a user would write it: `float, ge=0, lt=1`."""
+    if metadata := getattr(hint, "__metadata__", None):
+        limits = [str(m) for info in metadata for m in getattr(info, "metadata", [info])]
+        bounds = [re.sub(r"^\w+\((.*)\)$", r"\1", limit) for limit in limits]
+        return ", ".join([type_text(hint.__origin__), *bounds])
+    if isinstance(hint, type) and not getattr(hint, "__args__", None):
+        return "null" if hint is type(None) else hint.__name__.lower() if hint.__name__ == "Time" else hint.__name__
+    return re.sub(r"\b(?:typing|expkit\.duration)\.", "", str(hint)).replace("NoneType", "null").replace("None", "null")
+
+
+def coerced(cls: type[Plugin], plugin: Plugin) -> dict[str, Any]:
+    """Each setting of an instance made in Python, converted by the type of its field; PluginError where it cannot be."""
+    from pydantic import ValidationError
+
+    values = {}
+    for name, field_adapter in _field_adapters(cls).items():
+        try:
+            values[name] = field_adapter.validate_python(getattr(plugin, name))
+        except ValidationError as e:
+            raise PluginError(f"{cls.__name__}: {name}: {e.errors(include_url=False)[0]['msg']}") from None
+    return values
+
+
+def is_import_path(name: str) -> bool:
+    """Whether a component's name is code of the user's own."""
+    return name.startswith("py:")
+
+
+def import_path(name: str, trust: Iterable[str]) -> Any:
+    """The object behind `py:package.module:name`; PluginError unless a pattern of `trust` allows it.
+
+    The module that the object says it comes from must be trusted too, so that an allowed package cannot hand out
+    what it merely imported.
+    """
+    module_name, attribute = parse_import_path(name)
+    allowed = tuple(trust)
+    if not trusted(module_name, allowed):
+        raise PluginError(untrusted(name))
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as e:
+        raise PluginError(f"{name}: there is no module {e.name!r} to import") from e
+    except AttributeError:
+        raise PluginError(f"{name}: module {module_name} has no {attribute!r}") from None
+    home = getattr(found, "__module__", module_name) or module_name
+    if not trusted(home, allowed):
+        raise PluginError(f"{name} comes from {home!r}, which is not trusted; name it there and trust that package")
+    return found
+
+
+def parse_import_path(name: str) -> tuple[str, str]:
+    """`py:package.module:name` -> (module, attribute); PluginError for any other form."""
+    match = _PY.fullmatch(name)
+    if match is None:
+        raise PluginError(f"{name!r} is no import path; the form is py:package.module:name")
+    return match["module"], match["attribute"]
+
+
+def trusted(module: str, trust: Iterable[str]) -> bool:
+    """Whether a pattern such as `mylab.*` covers the module; `mylab.*` covers `mylab` itself as well."""
+    return any(fnmatch.fnmatchcase(module, p) or module == p.removesuffix(".*") for p in trust)
+
+
+def untrusted(name: str) -> str:
+    """The sentence for code that nobody allowed."""
+    package = parse_import_path(name)[0].split(".")[0]
+    return (
+        f'{name} would run code of your own, and nothing allows it; write trust = ["{package}.*"] into expkit.toml '
+        f"beside your files, or pass --trust-imports '{package}.*'"
+    )
+
+
+def by_class_name(kind: str) -> Callable[[str], Any]:
+    """A module `__getattr__` for a plug-in folder: `expkit.algorithms.BlurPool` finds `blurpool.py`."""
+
+    def find(class_name: str) -> Any:
+        plain = class_name.lower()
+        for name in _own(kind):
+            if name.replace("_", "") == plain:
+                return load(kind, name)
+        raise AttributeError(f"module 'expkit.{kind}' has no attribute {class_name!r}")
+
+    return find
+
+
+@functools.cache
+def _own(kind: str) -> frozenset[str]:
+    if kind not in KINDS:
+        raise PluginError(unknown("kind of plug-in", kind, KINDS))
+    return frozenset(p.stem for p in (_ROOT / kind).glob("*.py") if not p.stem.startswith("_"))
+
+
+@functools.cache
+def _outside(kind: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points  # 50 ms: only where names are listed or unknown
+
+    return {entry.name: entry for entry in entry_points(group=f"expkit.{kind}")}
+
+
+def _the_class(module: Any, file: str) -> type[Plugin]:
+    found = [c for c in vars(module).values()
+             if isinstance(c, type) and issubclass(c, Plugin) and c.__module__ == module.__name__]  # fmt: skip
+    if len(found) != 1:
+        raise PluginError(f"{file} must define exactly one plug-in class, but has {len(found)}")
+    return found[0]
+
+
+@functools.cache
+def _field_adapters(cls: type[Plugin]) -> dict[str, Any]:
+    from pydantic import TypeAdapter
+
+    hints = get_type_hints(cls, include_extras=True)
+    config = {"arbitrary_types_allowed": True}
+    return {
+        f.name: TypeAdapter(hints[f.name]) if _configured(hints[f.name]) else TypeAdapter(hints[f.name], config=config)  # type: ignore[arg-type]
+        for f in dataclasses.fields(cls)  # type: ignore[arg-type]
+        if f.init
+    }
+
+
+def _configured(hint: Any) -> bool:
+    return dataclasses.is_dataclass(hint)
+
+
+@functools.cache
+def _field_docs(cls: type[Plugin]) -> dict[str, str]:
+    docs: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(owner):
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+        for statement, after in zip(body, body[1:], strict=False):
+            is_doc = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if is_doc and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                docs[statement.target.id] = " ".join(str(after.value.value).split())  # type: ignore[attr-defined]
+    return docs

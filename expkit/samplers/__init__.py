@@ -1,0 +1,3 @@
+from expkit import plugins
+
+__getattr__ = plugins.by_class_name("samplers")
