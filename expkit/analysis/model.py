@@ -1,0 +1,238 @@
+"""What a report knows about a sweep, as frozen values: made by `summary.summarise`, shown by every face of the report.
+
+A number that does not exist is None, never nan; an interval has no ends where there are fewer than two pairs.
+Ratios are speedups, baseline time / arm time: more than one is faster. Quality differences have the sign that makes
+more better, whatever the metric's mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Light = Literal["green", "amber", "red"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence interval; `n` counts the pairs (or values) behind it."""
+
+    value: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    n: int = 0
+    level: float = 0.95
+    method: str = ""
+    """How the ends were made: `paired t`, `pooled t`, `Welch`, ..."""
+
+
+@dataclass(frozen=True)
+class TargetInfo:
+    """The quality whose time is measured, where it came from, and whether it was fixed before the data."""
+
+    metric: str
+    mode: Literal["max", "min"]
+    value: float | None
+    rule: str
+    """`lowest_final`, or `given` for a number that somebody wrote down."""
+    given: Literal["pilot", "number", "none"]
+    seeds: tuple[int, ...] = ()
+    utc: str | None = None
+    hash: str | None = None
+    exploratory: bool = False
+    sentence: str = ""
+    ladder: tuple[tuple[float, float], ...] = ()
+    """(share of the baseline's median gain, quality), from the lowest rung up."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What identical code differs by on one clock; no time effect below `eps` (in log-time) is claimed."""
+
+    clock: str
+    eps: float | None
+    ratio: Interval
+    """exp of the mean A/A log ratio r0/r1."""
+    pairs: int
+    contains_one: bool | None = None
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class TargetTime:
+    """How long one arm took to one quality, by one rule, over its trials."""
+
+    rule: str
+    """first, sustained, interpolated (the sustained one, interpolated), to_end or median3."""
+    target: float
+    share: float | None
+    """The rung of the ladder; None for the primary target."""
+    hits: int
+    n: int
+    median_s: float | None
+    """Median with misses counted as infinite; None unless more than half of the trials hit."""
+    censored_at_s: float | None
+    """The shortest horizon of a trial that missed; None where none did."""
+    text: str
+    """`12.3 s (5/5)` or `> 41 s (1/5)`."""
+    left_censored: int = 0
+    """Trials that were there at their first evaluation, so that the true time is earlier."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One set of methods with its levels and parameters, against the baseline at the same parameters and seeds."""
+
+    label: str
+    algorithms: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    baseline: bool
+    planned: int
+    complete: int
+    failed: int
+    diverged: int
+    pairs: int
+    """Pairs behind `speedup`."""
+    equals: str | None
+    """The arm that this one equals by construction, where some of its methods did nothing."""
+    speedup: Interval
+    speedup_other_clock: Interval
+    other_clock: str
+    quality: Interval
+    quality_difference: Interval
+    time_s: float | None
+    """Geometric mean over its trials on the headline clock."""
+    setup_s: float | None
+    target_times: tuple[TargetTime, ...]
+    target_speedup: Interval
+    """Paired speedup of the sustained, interpolated time to the primary target; no value where a trial missed it."""
+    verdict: str
+    time_class: str
+    quality_class: str
+    sentence: str
+    size: int = 0
+    seeds: tuple[int, ...] = ()
+    p_sign_flip: float | None = None
+    time_missing: str = ""
+    """Empty, or why the time comparison is not there."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What switching one method on does, averaged over all contexts of the grid."""
+
+    method: str
+    time: Interval
+    """A factor on speed: more than one is faster."""
+    quality: Interval
+    resolved_time: bool
+    resolved_quality: bool
+    sentence: str
+    shapley_time: Interval = field(default_factory=Interval)
+    shapley_quality: Interval = field(default_factory=Interval)
+    contexts: int = 0
+    """Pairs of cells per seed that differ in this method only."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A metric over training, mean over seeds with its t interval; None where fewer than two seeds are there."""
+
+    arm: str
+    metric: str
+    batch: tuple[int, ...]
+    sample: tuple[int, ...]
+    train_s: tuple[float, ...]
+    mean: tuple[float, ...]
+    lo: tuple[float | None, ...]
+    hi: tuple[float | None, ...]
+    n: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One of the ways a comparison goes wrong, looked at; red withholds the headline."""
+
+    name: str
+    light: Light
+    number: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A replicate that ended without a result."""
+
+    id: str
+    replicate: int
+    arm: str
+    seed: int | None
+    state: str
+    cause: str | None
+    message: str
+    log: str
+    """Path of its log, relative to the runs folder."""
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One replicate of the sweep, done or not."""
+
+    id: str
+    replicate: int
+    arm: str
+    role: str
+    block: int
+    position: int
+    seed: int | None
+    state: str
+    attempts: int
+    train_s: float | None
+    cpu_s: float | None
+    wall_s: float | None
+    setup_s: float | None
+    eval_s: float | None
+    quality: float | None
+    timing_valid: bool | None
+    timing_reasons: tuple[str, ...]
+    effective: Mapping[str, bool]
+    command: str
+    """What repeats it: `expkit rerun <id> --verify`."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that a report says; `sql` has one SELECT per kind of number that gives it from the views."""
+
+    schema_version: int
+    sweep: str
+    generated_utc: str
+    created_utc: str | None
+    running: bool
+    states: Mapping[str, int]
+    metric: str
+    mode: Literal["max", "min"]
+    unit: str
+    clock: str
+    clock_requested: str
+    clock_sentence: str
+    ci: float
+    delta: float
+    target: TargetInfo
+    noise: tuple[Noise, ...]
+    rho: Mapping[str, float]
+    """Correlation over seeds between arm and baseline, per quantity; what pairing gains is 1 / (1 - rho)."""
+    arms: tuple[Arm, ...]
+    effects: tuple[Effect, ...]
+    curves: tuple[Curve, ...]
+    guards: tuple[Guard, ...]
+    failures: tuple[Failure, ...]
+    trials: tuple[TrialRow, ...]
+    provenance: Mapping[str, Any]
+    sql: Mapping[str, str]
+    headline: tuple[str, ...]
+    withheld: tuple[str, ...] = ()
+    """Names of the red guards; not empty where the headline is withheld."""
