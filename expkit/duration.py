@@ -21,7 +21,7 @@ class TimeUnit(StrEnum):
     EPOCH = "ep"
     BATCH = "ba"
     SAMPLE = "sp"
-    TOKEN = "tok"
+    TOKEN = "tok"  # noqa: S105
     ITERATION = "iter"
     DURATION = "dur"
     SECOND = "sec"
@@ -63,7 +63,7 @@ class Time:
         return f"{int(self.value) if whole else repr(float(self.value))}{self.unit}"
 
     def scaled(self, ratio: float) -> Time:
-        """The span under a scale-schedule ratio: `dur` stays (the whole is scaled), counts round half up to at least 1."""
+        """The span under a scale-schedule ratio: `dur` stays (the whole scales), counts round half up to at least 1."""
         if self.unit is TimeUnit.DURATION or ratio == 1 or self.value == 0:
             return self
         value = self.value * ratio

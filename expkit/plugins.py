@@ -13,6 +13,7 @@ import fnmatch
 import functools
 import importlib
 import inspect
+import itertools
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -94,12 +95,10 @@ def build(kind: str, name: str, params: Mapping[str, Any]) -> Plugin:
         raise PluginError(f"{kind.removesuffix('s')} {name}: {where or 'settings'}: {first['msg']}") from None
 
 
-@functools.cache
 def adapter(cls: type[Plugin]) -> Any:
     """The pydantic TypeAdapter of a plug-in class, for callers that want errors with their positions."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(cls)
+    key: Any = cls
+    return _adapter(key)
 
 
 def dump(plugin: Plugin) -> dict[str, Any]:
@@ -110,7 +109,8 @@ def dump(plugin: Plugin) -> dict[str, Any]:
 
 def settings(cls: type[Plugin]) -> list[Setting]:
     """The settings of a class in order, each with the sentence that stands under its field."""
-    docs = _field_docs(cls)
+    key: Any = cls
+    docs = _field_docs(key)
     hints = get_type_hints(cls, include_extras=True)
     shown = []
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -132,11 +132,12 @@ def type_text(hint: Any) -> str:
 
 
 def coerced(cls: type[Plugin], plugin: Plugin) -> dict[str, Any]:
-    """Each setting of an instance made in Python, converted by the type of its field; PluginError where it cannot be."""
+    """Each setting of an instance made in Python, converted by its field's type; PluginError where it cannot be."""
     from pydantic import ValidationError
 
     values = {}
-    for name, field_adapter in _field_adapters(cls).items():
+    key: Any = cls
+    for name, field_adapter in _field_adapters(key).items():
         try:
             values[name] = field_adapter.validate_python(getattr(plugin, name))
         except ValidationError as e:
@@ -228,32 +229,40 @@ def _the_class(module: Any, file: str) -> type[Plugin]:
     return found[0]
 
 
+@functools.cache  # building one costs about a millisecond
+def _adapter(cls: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
 @functools.cache
-def _field_adapters(cls: type[Plugin]) -> dict[str, Any]:
+def _field_adapters(cls: Any) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
     hints = get_type_hints(cls, include_extras=True)
-    config = {"arbitrary_types_allowed": True}
+    config: Any = {"arbitrary_types_allowed": True}
     return {
-        f.name: TypeAdapter(hints[f.name]) if _configured(hints[f.name]) else TypeAdapter(hints[f.name], config=config)  # type: ignore[arg-type]
-        for f in dataclasses.fields(cls)  # type: ignore[arg-type]
+        f.name: TypeAdapter(hints[f.name]) if _configured(hints[f.name]) else TypeAdapter(hints[f.name], config=config)
+        for f in dataclasses.fields(cls)
         if f.init
     }
 
 
 def _configured(hint: Any) -> bool:
-    return dataclasses.is_dataclass(hint)
+    return dataclasses.is_dataclass(getattr(hint, "__origin__", hint))  # pydantic takes no second configuration
 
 
 @functools.cache
-def _field_docs(cls: type[Plugin]) -> dict[str, str]:
+def _field_docs(cls: Any) -> dict[str, str]:
     docs: dict[str, str] = {}
     for owner in reversed(cls.__mro__):
         if not dataclasses.is_dataclass(owner):
             continue
-        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
-        for statement, after in zip(body, body[1:], strict=False):
+        source: Any = owner
+        body = ast.parse(textwrap.dedent(inspect.getsource(source))).body[0].body  # type: ignore[attr-defined]
+        for statement, after in itertools.pairwise(body):
             is_doc = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
             if is_doc and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                docs[statement.target.id] = " ".join(str(after.value.value).split())  # type: ignore[attr-defined]
+                docs[statement.target.id] = " ".join(str(after.value.value).split())
     return docs

@@ -48,7 +48,7 @@ _register()
 
 
 def main() -> None:
-    """Entry point of the `expkit` script: user errors become one sentence on stderr and the exit code of their class."""
+    """Entry point of `expkit`: a user's error becomes one sentence on stderr and the exit code of its class."""
     try:
         app()
     except ExpkitError as e:

@@ -9,11 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-RunsDir = Annotated[Path, typer.Option("--runs-dir", envvar="EXPKIT_RUNS", help="Folder that holds all results.")]
+RunsDir = Annotated[
+    Path, typer.Option("--runs-dir", envvar="EXPKIT_RUNS", metavar="DIR", help="Folder that holds all results.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="Override one value, as in --set optimizer.sgd.lr=0.1; repeatable.")]  # fmt: skip
-Preset = Annotated[list[str] | None, typer.Option("--preset", help="Apply a preset of the recipe; repeatable.")]
-TrustImports = Annotated[list[str] | None, typer.Option("--trust-imports", help="Allow py: imports from these packages, as in 'mylab.*'; repeatable.")]  # fmt: skip
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Override one value: --set optimizer.sgd.lr=0.1; repeatable."),
+]
+Preset = Annotated[
+    list[str] | None, typer.Option("--preset", metavar="NAME", help="Apply a preset of the recipe; repeatable.")
+]
+TrustImports = Annotated[
+    list[str] | None,
+    typer.Option("--trust-imports", metavar="PATTERN", help="Allow py: imports from packages: 'mylab.*'; repeatable."),
+]
 RUNS = Path("runs")
 
 
