@@ -1,0 +1,82 @@
+"""Contracts of the plug-ins that a training is built from: model, data, optimizer, schedule, metric. No torch here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, runtime_checkable
+
+from expkit.plugins import Plugin
+from expkit.trainer.schedule import Steps
+
+
+class Model(Plugin):
+    """Settings of a model.
+
+    The module may define `loss(outputs, targets)`, a scalar tensor that is the mean over samples and takes class ids
+    or soft targets, and `metrics()`, a dict of Metric by name; without them the trainer uses cross entropy, and
+    accuracy and cross_entropy as metrics.
+    """
+
+    def build(self) -> Any:
+        """A new torch.nn.Module; drawn from torch's default generator, which the caller has seeded."""
+        raise NotImplementedError
+
+
+@runtime_checkable
+class Loader(Protocol):
+    """Batches of one rank, epoch by epoch. A torch DataLoader will do as well; then the trainer seeds each epoch."""
+
+    batch_size: int
+    """Samples of a full batch on this rank; the last one of an epoch may be smaller."""
+    num_samples: int
+    """Samples of an epoch on this rank."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next pass is that of this epoch; its order is keyed by (seed, "data", epoch) and nothing else."""
+        ...
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Dataset(Plugin):
+    """Settings of a data set with its batches."""
+
+    def build(self, *, seed: int, rank: int, world_size: int) -> Loader:
+        """The loader of one rank of `world_size`; `batch_size` in a recipe is global."""
+        raise NotImplementedError
+
+
+class Optimizer(Plugin):
+    """Settings of an optimizer."""
+
+    def build(self, params: Iterable[Any]) -> Any:
+        """A torch.optim.Optimizer over parameters or parameter groups."""
+        raise NotImplementedError
+
+
+class Scheduler(Plugin):
+    """Settings of a learning-rate schedule."""
+
+    def factor(self, step: int, steps: Steps) -> float:
+        """What step `step` (from 0) multiplies the learning rate with; a pure function. `steps.of(time)` converts."""
+        raise NotImplementedError
+
+
+class Metric(Plugin):
+    """A number over many batches, weighted by samples, never a mean of batch means."""
+
+    def reset(self) -> None:
+        """Forget everything seen."""
+        raise NotImplementedError
+
+    def update(self, outputs: Any, targets: Any) -> None:
+        """Take in one batch: outputs (B, C, ...) and targets, class ids (B, ...) or soft (B, C, ...)."""
+        raise NotImplementedError
+
+    def compute(self) -> float:
+        """The value over everything since `reset`; NaN where that is nothing."""
+        raise NotImplementedError

@@ -1,0 +1,76 @@
+"""Logger: the facade that algorithms and callbacks write to, and the contract of the destinations behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from expkit.trainer.callback import Callback
+
+if TYPE_CHECKING:
+    from expkit.trainer.state import State
+
+
+class LoggerDestination(Callback):
+    """A place that records go to; override what it can keep.
+
+    The moment of a record stands in the state: `state.timestamp` (batches done, epoch, samples, tokens) and
+    `state.train_s`, `state.cpu_s`, `state.wall_s` as read at the last batch end or evaluation.
+    """
+
+    def log_metrics(self, metrics: Mapping[str, float], state: State) -> None:
+        """Numbers of this moment by series name, `train/loss`, `eval/accuracy`; NaN and inf are values too."""
+
+    def log_hyperparameters(self, values: Mapping[str, Any], state: State) -> None:
+        """Facts that hold for the whole run."""
+
+    def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], state: State) -> None:
+        """A small table."""
+
+    def log_images(self, name: str, images: Any, state: State) -> None:
+        """Images of shape (N, C, H, W) or (C, H, W), values 0 to 1."""
+
+    def log_traces(self, traces: Mapping[str, Any], state: State) -> None:
+        """Which algorithms acted where."""
+
+    def upload_file(self, name: str, path: Path, state: State) -> None:
+        """Keep a copy of a file under this name."""
+
+
+class Logger:
+    """Hands each record to all destinations, in their order."""
+
+    def __init__(self, destinations: Iterable[LoggerDestination], state: State) -> None:
+        self.destinations = tuple(destinations)
+        self._state = state
+
+    def log_metrics(self, metrics: Mapping[str, float]) -> None:
+        """Numbers of this moment by series name; floats, not tensors."""
+        for destination in self.destinations:
+            destination.log_metrics(metrics, self._state)
+
+    def log_hyperparameters(self, values: Mapping[str, Any]) -> None:
+        """Facts that hold for the whole run."""
+        for destination in self.destinations:
+            destination.log_hyperparameters(values, self._state)
+
+    def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A small table."""
+        for destination in self.destinations:
+            destination.log_table(name, columns, rows, self._state)
+
+    def log_images(self, name: str, images: Any) -> None:
+        """Images of shape (N, C, H, W) or (C, H, W), values 0 to 1."""
+        for destination in self.destinations:
+            destination.log_images(name, images, self._state)
+
+    def log_traces(self, traces: Mapping[str, Any]) -> None:
+        """Which algorithms acted where."""
+        for destination in self.destinations:
+            destination.log_traces(traces, self._state)
+
+    def upload_file(self, name: str, path: Path) -> None:
+        """Keep a copy of a file under this name."""
+        for destination in self.destinations:
+            destination.upload_file(name, path, self._state)
