@@ -1,0 +1,122 @@
+"""A recipe as frozen values: what a trial trains, every default filled in. Each setting is explained under its field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from expkit.duration import Time, TimeUnit
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Natural = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class Component:
+    """A plug-in, or code of the user's own, with its settings."""
+
+    name: str
+    """Plug-in name, or `py:package.module:name`."""
+    label: str
+    """What it is called in arms and reports: `as:`, or the name, or the last part of the import path in snake_case."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """JSON values with every default filled in, durations in canonical form; of `py:` components as written."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on and what is evaluated on."""
+
+    train: Component
+    eval: Component
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """When the state of training is saved."""
+
+    every: Time | None = None
+    """Distance between two checkpoints; null saves at the end only, where `keep` is not none."""
+    keep: Literal["last", "best", "none"] = "none"
+    """Which checkpoint stays on disk."""
+
+
+@dataclass(frozen=True)
+class TrainerSettings:
+    """How long and in which precision is trained."""
+
+    max_duration: Time
+    """Length of training before `ssr`, such as 2ep or 500ba."""
+    ssr: Annotated[float, Field(gt=0)] = 1.0
+    """Scale-schedule ratio: scales every duration of the recipe."""
+    precision: Literal["fp32", "amp_bf16", "amp_fp16"] = "fp32"
+    """Number format of forward and backward passes."""
+    microbatch: Natural | Literal["auto"] | None = None
+    """Samples at once on one device: null is the whole batch, auto halves when memory runs out."""
+    eval_interval: Time = field(default_factory=lambda: Time(1, TimeUnit.EPOCH))
+    """Distance between two evaluations; epochs may be fractional."""
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+
+
+@dataclass(frozen=True)
+class Primary:
+    """The metric that arms are compared by."""
+
+    name: str
+    """As recorded, such as eval/accuracy."""
+    mode: Literal["max", "min"]
+    """Whether more or less is better."""
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """The target is derived from baseline runs on seeds of their own."""
+
+    seeds: Annotated[int, Field(ge=2)] = 5
+    """Number of pilot runs."""
+    rule: Literal["lowest_final"] = "lowest_final"
+    """The target is the worst final value among the pilot runs."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What counts as good, and as good enough."""
+
+    primary: Primary
+    target: float | Pilot | None = None
+    """A number is given, not derived; `{pilot: {}}` derives it; null asks for no time to target."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What changes seconds or bits, but not the mathematics."""
+
+    nproc: Natural = 1
+    """Number of ranks."""
+    threads: Natural = 1
+    """CPU threads of each rank."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:0."""
+    parallel: Literal["ddp"] = "ddp"
+    """How ranks share the work."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that a trial needs to know."""
+
+    name: str
+    model: Component
+    data: Data
+    optimizer: Component
+    scheduler: Component | None
+    algorithms: Mapping[str, Component]
+    """By label, sorted; their order means nothing."""
+    callbacks: Mapping[str, Component]
+    trainer: TrainerSettings
+    metrics: Metrics
+    seed: int = 0
+    runtime: Runtime = field(default_factory=Runtime)
