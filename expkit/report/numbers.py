@@ -1,0 +1,71 @@
+"""Numbers as text: fixed decimals so that columns align, a dash where there is no number, never the word nan."""
+
+from __future__ import annotations
+
+import math
+
+from expkit.analysis.model import Interval, Summary
+from expkit.report.blocks import ABSENT, Cell, Tone
+
+DASH = "–"
+
+
+def fixed(value: float | None, decimals: int, *, signed: bool = False) -> str:
+    """`1.220`; with a true minus and thousands set apart: `−12,345.0`. A dash for None, nan and inf."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    text = f"{value:{'+' if signed else ''},.{decimals}f}"
+    zero = not any(digit in text for digit in "123456789")
+    return text.lstrip("+-") if zero else text.replace("-", "−")
+
+
+def seconds(value: float | None) -> str:
+    """Three figures or so, whole above a hundred: `0.413`, `4.13`, `41.3`, `413`."""
+    if value is None or not math.isfinite(value):
+        return DASH
+    size = abs(value)
+    return fixed(value, 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0)
+
+
+def interval(it: Interval, decimals: int, *, signed: bool = False) -> str:
+    """`1.220 [1.180, 1.260]`; without ends where there are none."""
+    value = fixed(it.value, decimals, signed=signed)
+    ends = (fixed(it.lo, decimals, signed=signed), fixed(it.hi, decimals, signed=signed))
+    return value if DASH in ends else f"{value} [{ends[0]}, {ends[1]}]"
+
+
+def level(it: Interval) -> str:
+    """`95 %`"""
+    return f"{100 * it.level:.3g} %"
+
+
+def count(number: int, word: str, plural: str = "") -> str:
+    """`1 trial`, `5 trials`, `1,024 trials`"""
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def cell(text: str, value: float | None = None, tone: Tone = "") -> Cell:
+    """A cell that is a quiet dash where the text is one."""
+    return ABSENT if text == DASH else Cell(text, value if value is None or math.isfinite(value) else None, tone)
+
+
+def ratio_cell(it: Interval) -> Cell:
+    return cell(interval(it, 3), it.value)
+
+
+def quality_decimals(summary: Summary) -> int:
+    """One more figure than the non-inferiority margin has: 4 for 0.005 and for no margin at all."""
+    return min(8, max(1, 1 - math.floor(math.log10(summary.delta)))) if summary.delta > 0 else 4
+
+
+def metric_name(summary: Summary) -> str:
+    return f"{summary.metric} [{summary.unit}]" if summary.unit else summary.metric
+
+
+def better_if(summary: Summary) -> str:
+    return "more is better" if summary.mode == "max" else "less is better"
+
+
+def unique(levels: list[str]) -> str:
+    """The one level that all intervals of a column share, or nothing to say."""
+    return levels[0] if len(set(levels)) == 1 else ""
