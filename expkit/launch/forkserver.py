@@ -1,0 +1,207 @@
+"""Fork server: a process that has imported torch and run nothing, and forks a fresh process for each trial.
+
+`python -P -m expkit.launch.forkserver FD fork|spawn`, started by `launch.workers`, which holds the other end of the
+socket FD. Importing torch and torch._dynamo costs 3 s once; after that a trial starts in 20 ms. It must never run a
+torch operation with more than one thread: libgomp would hang in the children. With `spawn` it imports nothing and
+executes a fresh interpreter for each trial, which costs those 3 s every time.
+
+Lines of JSON, both ways:
+    {"do": "start", "key": 1, "attempt": "/runs/...", "env": {...}}    -> {"key": 1, "pid": 4711}
+    {"do": "signal", "key": 1, "number": 15}                           a trial's whole session with 9, else its leader
+    trial ended                                                        -> {"key": 1, "exit": 0}, negative for signals
+The end of the socket is the end of everything: all sessions are killed, then the server leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from expkit.launch import process
+
+PRELOAD = ("torch", "torch._dynamo", "numpy", "pyarrow.parquet", "pydantic", "yaml", "expkit.launch.worker",
+           "expkit.launch.reference")  # fmt: skip
+"""What a trial would import before its first batch."""
+LOG = "rank0.log"
+
+
+def main(argv: list[str]) -> int:
+    """Serve until the other end of the socket is closed."""
+    channel = socket.socket(fileno=int(argv[0]))
+    process.die_with_parent()  # while importing, nobody listens to the socket
+    if argv[1] == "fork":
+        for module in PRELOAD:
+            importlib.import_module(module)
+        gc.collect()
+        gc.freeze()  # the children share these pages; counting through them would copy each
+    process.die_with_parent(0)  # from here on the end of the socket says it, and we take the trials along
+    process.adopt_orphans()
+    process.call_yourself("expkit-server")
+    _Server(channel, argv[1]).run()
+    return 0
+
+
+class _Server:
+    """The loop: requests from the socket, ends of children from SIGCHLD."""
+
+    def __init__(self, channel: socket.socket, isolation: str) -> None:
+        self._channel = channel
+        self._isolation = isolation
+        self._pids: dict[int, int] = {}  # key -> pid, of the living
+        self._unread = b""
+        self._wake_r, self._wake_w = os.pipe()
+        os.set_blocking(self._wake_w, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler must be there for the pipe to be written
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self._leave)
+        signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
+
+    def run(self) -> None:
+        """Until the socket ends; no trial survives it."""
+        try:
+            while True:
+                ready, _, _ = select.select([self._channel, self._wake_r], [], [])
+                if self._wake_r in ready:
+                    os.read(self._wake_r, 4096)
+                    self._reap()
+                if self._channel in ready and not self._read():
+                    return
+        finally:
+            self._kill_all()
+
+    def _read(self) -> bool:
+        """Answer what has come; False at the end of the socket."""
+        chunk = self._channel.recv(65536)
+        *lines, self._unread = (self._unread + chunk).split(b"\n")
+        for line in lines:
+            request = json.loads(line)
+            if request["do"] == "start":
+                self._start(request)
+            elif request["key"] in self._pids:
+                self._signal(self._pids[request["key"]], request["number"])
+        return bool(chunk)
+
+    def _start(self, request: dict[str, Any]) -> None:
+        server = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _be_a_trial(request, server, self._isolation, (self._channel.fileno(), self._wake_r, self._wake_w))
+        self._pids[request["key"]] = pid
+        self._send({"key": request["key"], "pid": pid})
+
+    def _signal(self, pid: int, number: int) -> None:
+        if number == signal.SIGKILL:
+            process.kill_session(pid)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)  # a worker tells its own helpers
+
+    def _reap(self) -> None:
+        """Report each ended trial after whatever it left running in its session has been killed."""
+        while (ended := _ended_child()) is not None:
+            key = next((k for k, pid in self._pids.items() if pid == ended), None)
+            if key is not None:
+                process.kill_session(ended)  # not yet waited for: the id cannot have been given away
+            _, status = os.waitpid(ended, 0)
+            if key is not None:
+                del self._pids[key]
+                self._end_strays()
+                self._send({"key": key, "exit": os.waitstatus_to_exitcode(status)})
+
+    def _end_strays(self) -> None:
+        """Kill processes of ended trials that left their session; while others run, theirs cannot be told apart."""
+        if not self._pids:
+            for pid in process.children(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _kill_all(self) -> None:
+        for pid in self._pids.values():
+            process.kill_session(pid)
+        self._pids.clear()
+        self._end_strays()
+
+    def _leave(self, *_: object) -> None:
+        self._kill_all()
+        os._exit(143)
+
+    def _send(self, reply: dict[str, Any]) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the driver has gone: the next read ends us
+            self._channel.sendall(json.dumps(reply).encode() + b"\n")
+
+
+def _ended_child() -> int | None:
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found else None
+
+
+def _be_a_trial(request: dict[str, Any], server: int, isolation: str, inherited: tuple[int, ...]) -> None:
+    """The child's whole life; never returns."""
+    code = 70
+    try:
+        os.setsid()
+        _redirect(Path(request["attempt"]) / LOG)
+        process.die_with_parent()
+        if os.getppid() != server:
+            os._exit(128 + signal.SIGKILL)  # the server ended between fork and wish
+        _forget_the_server(inherited)
+        os.environ.clear()
+        os.environ.update(request["env"])
+        if isolation == "spawn":
+            command = [sys.executable, "-P", "-m", "expkit.launch.worker", request["attempt"]]
+            os.execve(command[0], command, dict(os.environ))
+        code = _train(request["attempt"])
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _train(attempt: str) -> int:
+    from expkit.launch import worker
+
+    process.call_yourself("expkit-trial")
+    return worker.main([attempt])
+
+
+def _redirect(log: Path) -> None:
+    """Standard input from nothing, both outputs to the log, line by line."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(out)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+
+
+def _forget_the_server(inherited: tuple[int, ...]) -> None:
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for fd in inherited:
+        os.close(fd)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
