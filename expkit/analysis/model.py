@@ -143,7 +143,7 @@ class Curve:
 
     arm: str
     metric: str
-    batch: tuple[int, ...]
+    step: tuple[int, ...]
     sample: tuple[int, ...]
     train_s: tuple[float, ...]
     mean: tuple[float, ...]

@@ -1,0 +1,39 @@
+"""Quality at equal budget: the primary metric at the last evaluation, arm against baseline, paired by seed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from expkit.analysis.intervals import t_interval
+from expkit.analysis.model import Interval
+from expkit.errors import UsageError
+
+Reading = Literal["better", "equal", "not worse", "worse", "undecided"]
+
+
+def quality_difference(q0: ArrayLike, qc: ArrayLike, mode: str = "max", level: float = 0.90) -> Interval:
+    """Mean over seeds of q_c - q_0, sign turned for a metric to minimise so that more is better; t interval, A11.
+
+    Shapes (S,), (S,), in the metric's unit; a pair with a value that is not finite is dropped. The 90 % interval is
+    the one whose position against -delta and delta is the test of equivalence (TOST) at 5 %, Schuirmann (1987).
+    """
+    base, arm = np.asarray(q0, dtype=float), np.asarray(qc, dtype=float)
+    if base.shape != arm.shape:
+        raise UsageError(f"paired qualities must be two series of one length, but got {base.shape} and {arm.shape}")
+    both = np.isfinite(base) & np.isfinite(arm)
+    return t_interval((arm[both] - base[both]) * (1.0 if mode == "max" else -1.0), level)
+
+
+def reading(difference: Interval, delta: float) -> Reading:
+    """What the interval says against the margin `delta`; first match: better, equal, not worse, worse, undecided."""
+    lo, hi = difference.lo, difference.hi
+    if lo is None or hi is None:
+        return "undecided"
+    if lo > 0:
+        return "better"
+    if lo > -delta:
+        return "equal" if hi < delta else "not worse"
+    return "worse" if hi < 0 else "undecided"

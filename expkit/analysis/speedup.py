@@ -1,0 +1,155 @@
+"""How much faster an arm is than the baseline: speedup = baseline time / arm time, more than one is faster.
+
+The default pairs by seed and makes Student's t interval on log-time, which covers 94-96 % at every n; there is no
+bootstrap here, at three seeds it covers 75 % (speedup-science A5). Times are positive seconds, shape (S,).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from expkit.analysis.intervals import Array, PooledError, exp, pooled_interval, t_interval, t_quantile
+from expkit.analysis.model import Interval
+from expkit.errors import UsageError
+
+MAX_SIGN_FLIPS = 20
+"""Up to this many pairs the sign-flip test is exact; 2^20 sums take a few milliseconds."""
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """A ratio of times with its interval; `sd` is that of the log ratios, `rho` the correlation of the log times."""
+
+    ratio: Interval
+    sd: float | None = None
+    df: float | None = None
+    rho: float | None = None
+    p_sign_flip: float | None = None
+
+
+def paired(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, error: PooledError | None = None) -> Speedup:
+    """exp(mean d), d_s = ln T_0s - ln T_cs, with exp(mean d +- t_{n-1} sd(d) / sqrt n); A5 (1).
+
+    With `error`, the pooled within-block one, the half-width is t_df * sd * sqrt(2 / n). A pair in which a time is
+    missing (NaN) is dropped; with one pair there is a ratio and no interval. UsageError for times that are not
+    positive or series of unequal length.
+    """
+    base, arm = _pairs(t0, tc)
+    log_ratios = np.log(base) - np.log(arm)
+    n = len(log_ratios)
+    interval = t_interval(log_ratios, level)
+    if error is not None and n >= 2 and interval.value is not None:
+        interval = pooled_interval(interval.value, (1.0, -1.0), error, n, level)
+    sd = float(log_ratios.std(ddof=1)) if n >= 2 else None
+    return Speedup(exp(interval), sd, n - 1 if n >= 2 else None, correlation(np.log(base), np.log(arm)),
+                   sign_flip_p(log_ratios))  # fmt: skip
+
+
+def welch(t0: ArrayLike, tc: ArrayLike, level: float = 0.95) -> Speedup:
+    """The unpaired form, Welch's t interval on log-time with Satterthwaite's df; A5 (2), Welch (1947).
+
+    Fewer than two times on a side give a ratio without interval; none at all give none.
+    """
+    base, arm = np.log(_positive(t0)), np.log(_positive(tc))
+    smaller = min(len(base), len(arm))
+    if smaller == 0:
+        return Speedup(Interval(level=level))
+    mean = float(base.mean() - arm.mean())
+    if smaller < 2:
+        return Speedup(exp(Interval(mean, None, None, smaller, level)))
+    part = np.array([base.var(ddof=1) / len(base), arm.var(ddof=1) / len(arm)])
+    variance = float(part.sum())
+    if variance == 0:
+        return Speedup(exp(Interval(mean, mean, mean, smaller, level, "Welch")), 0.0, float(smaller - 1))
+    df = variance**2 / float((part**2 / np.array([len(base) - 1, len(arm) - 1])).sum())
+    half = t_quantile(level, df) * math.sqrt(variance)
+    return Speedup(exp(Interval(mean, mean - half, mean + half, smaller, level, "Welch")), math.sqrt(variance), df)
+
+
+def ratio_of_means(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, *, pair: bool = True) -> Interval:
+    """mean T_0 / mean T_c, the ratio of total bills, with Fieller's interval; no ends where the set is unbounded.
+
+    Roots of (b^2 - t^2 V_bb) R^2 - 2 (ab - t^2 V_ab) R + (a^2 - t^2 V_aa) = 0 with a, b the means and V their
+    covariances; bounded iff g = t^2 V_bb / b^2 < 1. A5 (3), Fieller (1954). Unpaired: V_ab = 0 and Welch's df of
+    ln T.
+    """
+    base, arm = _pairs(t0, tc) if pair else (_positive(t0), _positive(tc))
+    n = min(len(base), len(arm))
+    if n == 0:
+        return Interval(level=level)
+    a, b = float(base.mean()), float(arm.mean())
+    if n < 2:
+        return Interval(a / b, None, None, n, level)
+    aa, bb = float(base.var(ddof=1)) / len(base), float(arm.var(ddof=1)) / len(arm)
+    ab = float(np.cov(base, arm)[0, 1]) / n if pair else 0.0
+    df = float(n - 1) if pair else _welch_df(aa, bb, a / b, len(base), len(arm))
+    return _fieller(a, b, (aa, ab, bb), t_quantile(level, df) ** 2, Interval(a / b, None, None, n, level, "Fieller"))
+
+
+def sign_flip_p(log_ratios: ArrayLike) -> float | None:
+    """Share of the 2^n sign vectors whose |mean| is at least the observed one; None for n < 1 or n > 20.
+
+    Exact, two-sided; the smallest attainable value is 2 / 2^n, so five pairs can never give p < 0.05. A5 (4).
+    """
+    d = np.asarray(log_ratios, dtype=float)
+    if not 1 <= len(d) <= MAX_SIGN_FLIPS:
+        return None
+    sums = np.array([d[0]])  # the first sign fixed: the other half of the vectors mirrors this one
+    for value in d[1:]:
+        sums = np.concatenate((sums + value, sums - value))
+    observed = abs(float(d.sum()))
+    return float(np.mean(np.abs(sums) >= observed - 1e-12 * max(1.0, float(np.abs(d).sum()))))
+
+
+def correlation(a: ArrayLike, b: ArrayLike) -> float | None:
+    """Pearson's rho over pairs; None for fewer than three pairs or where a side does not vary."""
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if len(x) < 3:
+        return None
+    dx, dy = x - x.mean(), y - y.mean()
+    scale = math.sqrt(float((dx**2).sum()) * float((dy**2).sum()))
+    return float((dx * dy).sum()) / scale if scale > 0 else None
+
+
+def geometric_mean(times: ArrayLike) -> float | None:
+    """exp(mean ln T) of the finite positive times; None where there is none. T_0 over the baseline's replicates."""
+    finite = np.asarray(times, dtype=float)
+    finite = finite[np.isfinite(finite) & (finite > 0)]
+    return float(np.exp(np.log(finite).mean())) if len(finite) else None
+
+
+def _pairs(t0: ArrayLike, tc: ArrayLike) -> tuple[Array, Array]:
+    base, arm = np.asarray(t0, dtype=float), np.asarray(tc, dtype=float)
+    if base.shape != arm.shape or base.ndim != 1:
+        raise UsageError(f"paired times must be two series of one length, but got {base.shape} and {arm.shape}")
+    both = np.isfinite(base) & np.isfinite(arm)
+    return _positive(base[both]), _positive(arm[both])
+
+
+def _positive(times: ArrayLike) -> Array:
+    values = np.asarray(times, dtype=float)
+    values = values[np.isfinite(values)]
+    if len(values) and float(values.min()) <= 0:
+        raise UsageError(f"times must be positive, but got {float(values.min()):g}")
+    return np.asarray(values, dtype=float)
+
+
+def _welch_df(aa: float, bb: float, ratio: float, n_a: int, n_b: int) -> float:
+    """Satterthwaite's df of a - R b at the observed ratio R."""
+    parts = aa, ratio**2 * bb
+    if sum(parts) == 0:
+        return float(min(n_a, n_b) - 1)
+    return sum(parts) ** 2 / (parts[0] ** 2 / (n_a - 1) + parts[1] ** 2 / (n_b - 1))
+
+
+def _fieller(a: float, b: float, cov: tuple[float, float, float], t2: float, point: Interval) -> Interval:
+    aa, ab, bb = cov
+    if t2 * bb >= b**2:
+        return Interval(point.value, None, None, point.n, point.level, "Fieller, unbounded")
+    p, q, r = b**2 - t2 * bb, a * b - t2 * ab, a**2 - t2 * aa
+    root = math.sqrt(max(q**2 - p * r, 0.0))
+    return Interval(point.value, (q - root) / p, (q + root) / p, point.n, point.level, point.method)

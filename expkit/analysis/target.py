@@ -1,0 +1,60 @@
+"""The quality whose time is measured: fixed from baseline pilots before the sweep, with a ladder of rungs below it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import numpy as np
+
+from expkit.errors import UsageError
+
+SHARES = (0.90, 0.95, 0.99)
+
+
+def lowest_final(finals: Iterable[float], mode: str = "max") -> float:
+    """The worst final quality of the pilots: one more baseline trial of k reaches it with probability k / (k + 1). A2.
+
+    Values that are not finite are no result; UsageError where none is left.
+    """
+    finite = [float(q) for q in finals if np.isfinite(q)]
+    if not finite:
+        raise UsageError("no pilot trial ended with a finite value of the metric, so there is no target to derive")
+    return min(finite) if mode == "max" else max(finite)
+
+
+def ladder(
+    firsts: Sequence[float], finals: Sequence[float], shares: Sequence[float] = SHARES
+) -> tuple[tuple[float, float], ...]:
+    """(share, quality) with quality = f + share * (l - f), f and l the baseline's median first and last evaluation.
+
+    Holds for both modes, as the gain has a sign. Empty where the baseline has no finite pair of evaluations.
+    """
+    pairs = [(a, b) for a, b in zip(firsts, finals, strict=True) if np.isfinite(a) and np.isfinite(b)]
+    if not pairs:
+        return ()
+    first, final = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return tuple((share, float(first + share * (final - first))) for share in shares)
+
+
+def exploratory(
+    target_utc: str | None, first_arm_started_utc: str | None, hashes: Iterable[str | None], current: str | None
+) -> bool:
+    """Whether the target was set or changed after the first trial that is no baseline started.
+
+    `hashes` are those that the trials recorded; one that differs from the current target's says it was changed.
+    Without a trial there is nothing that could have been looked at; an unknown date of a target counts as late only
+    where trials recorded none of its hashes.
+    """
+    if first_arm_started_utc is None:
+        return False
+    if target_utc is not None and _moment(target_utc) > _moment(first_arm_started_utc):
+        return True
+    recorded = {h for h in hashes if h}
+    return bool(recorded - {current}) or (target_utc is None and not recorded)
+
+
+def _moment(utc: str) -> datetime:
+    moment = datetime.fromisoformat(utc.replace("Z", "+00:00"))
+    return moment if moment.tzinfo else datetime.fromisoformat(f"{utc}+00:00")

@@ -1,0 +1,147 @@
+"""Speedups against the worked examples G6 and G7 of the definition sheet, and against scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expkit.analysis.intervals import pooled_error, t_interval
+from expkit.analysis.speedup import correlation, geometric_mean, paired, ratio_of_means, sign_flip_p, welch
+from expkit.errors import UsageError
+
+BASELINE, TREATED = [102, 98, 110, 105, 95], [88, 86, 93, 92, 83]
+A = [80.437, 80.341, 80.632, 81.143, 80.434, 80.632, 80.614, 80.645, 80.561, 80.675]
+B = [77.933, 77.446, 77.299, 77.194, 77.401, 77.431, 77.149, 77.247, 77.336, 77.186, 77.318, 77.224, 77.225]
+
+
+def test_paired_of_the_worked_example() -> None:
+    found = paired(BASELINE, TREATED)
+    assert found.ratio.value == pytest.approx(1.153348, abs=5e-7)
+    assert (found.ratio.lo, found.ratio.hi) == pytest.approx((1.131217, 1.175912), abs=5e-7)
+    assert (found.sd, found.df, found.ratio.n) == (pytest.approx(0.015604, abs=5e-7), 4, 5)
+    assert found.rho == pytest.approx(0.974327, abs=5e-7)
+    assert found.p_sign_flip == 0.0625
+
+
+def test_fieller_of_the_worked_example() -> None:
+    found = ratio_of_means(BASELINE, TREATED)
+    assert found.value == pytest.approx(1.153846, abs=5e-7)
+    assert (found.lo, found.hi) == pytest.approx((1.129859, 1.176334), abs=5e-7)
+
+
+def test_welch_of_real_unpaired_times() -> None:
+    found = welch(A, B)
+    assert found.ratio.value == pytest.approx(1.042331, abs=5e-7)
+    assert found.df == pytest.approx(19.2092, abs=5e-5)
+    assert (found.ratio.lo, found.ratio.hi) == pytest.approx((1.039894, 1.044774), abs=5e-7)
+
+
+def test_unpaired_fieller_of_real_times() -> None:
+    found = ratio_of_means(A, B, pair=False)
+    assert found.value == pytest.approx(1.042331, abs=5e-7)
+    assert (found.lo, found.hi) == pytest.approx((1.039888, 1.044779), abs=5e-7)
+
+
+def test_fieller_is_unbounded_where_the_arm_s_mean_may_be_zero() -> None:
+    found = ratio_of_means([1.0, 2.0], [0.1, 9.0])
+    assert (found.lo, found.hi) == (None, None)
+    assert "unbounded" in found.method
+
+
+def test_one_pair_has_a_ratio_and_no_interval_and_none_has_nothing() -> None:
+    assert paired([2.0], [1.0]).ratio.value == pytest.approx(2)
+    assert paired([2.0], [1.0]).ratio.lo is None
+    for found in (paired([], []), welch([], [1.0])):
+        assert (found.ratio.value, found.ratio.n) == (None, 0)
+    assert welch([2.0], [1.0, 1.0]).ratio.lo is None
+    assert ratio_of_means([], []).value is None
+    assert ratio_of_means([2.0], [1.0]).lo is None
+
+
+def test_a_pair_with_a_missing_time_is_dropped() -> None:
+    assert paired([1.0, 2.0, 4.0], [1.0, math.nan, 2.0]).ratio.n == 2
+
+
+def test_identical_times_have_an_interval_of_no_width() -> None:
+    found = paired([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert (found.ratio.lo, found.ratio.value, found.ratio.hi) == (1, 1, 1)
+    assert welch([1.0, 1.0], [1.0, 1.0]).ratio.hi == 1
+
+
+def test_times_that_are_not_positive_or_do_not_pair_say_so() -> None:
+    with pytest.raises(UsageError, match="positive, but got 0"):
+        paired([1.0, 0.0], [1.0, 1.0])
+    with pytest.raises(UsageError, match="one length"):
+        paired([1.0], [1.0, 1.0])
+
+
+def test_sign_flip_counts_every_vector() -> None:
+    d = np.array([0.3, -0.1, 0.2, 0.05])
+    signs = np.array(np.meshgrid(*[[1, -1]] * 4)).reshape(4, -1).T
+    assert sign_flip_p(d) == np.mean(np.abs(signs @ d) >= abs(d.sum()) - 1e-12)
+    assert sign_flip_p(np.ones(20)) == 2 / 2**20
+    assert sign_flip_p(np.ones(21)) is None
+    assert sign_flip_p([]) is None
+
+
+def test_correlation_needs_three_pairs_and_some_variation() -> None:
+    assert correlation([1, 2], [1, 2]) is None
+    assert correlation([1, 1, 1], [1, 2, 3]) is None
+    assert correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+
+
+def test_the_geometric_mean_skips_what_is_no_time() -> None:
+    assert geometric_mean([1, 4, math.nan]) == pytest.approx(2)
+    assert geometric_mean([]) is None
+
+
+def test_pooling_uses_all_arms_and_stops_where_spreads_differ() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(8, 5)) * 0.04 + rng.normal(size=5)
+    error = pooled_error(table)
+    assert error is not None
+    assert error.df == 28
+    found = paired(np.exp(table[0]), np.exp(table[1]), error=error)
+    half = scipy.stats.t.ppf(0.975, 28) * error.sd * math.sqrt(2 / 5)
+    assert math.log(found.ratio.hi or 0) == pytest.approx((table[0] - table[1]).mean() + half)
+    assert found.ratio.method == "pooled t"
+    table[3] *= 40
+    assert pooled_error(table) is None
+
+
+def test_nothing_is_pooled_over_a_hole_or_from_one_seed() -> None:
+    table = np.ones((3, 3))
+    assert pooled_error(table) is not None
+    assert pooled_error(np.where(np.eye(3) == 1, math.nan, table)) is None
+    assert pooled_error(np.ones((3, 1))) is None
+    assert pooled_error(np.array([[1.0, 2.0], [1.0, 2.1]])) is not None
+
+
+times = st.lists(st.tuples(st.floats(0.01, 1e4), st.floats(0.01, 1e4)), min_size=2, max_size=12)
+
+
+@given(times)
+def test_swapping_the_arms_inverts_the_speedup_and_its_interval(pairs: list[tuple[float, float]]) -> None:
+    a, b = zip(*pairs, strict=True)
+    there, back = paired(a, b).ratio, paired(b, a).ratio
+    assert (there.value or 0) * (back.value or 0) == pytest.approx(1)
+    assert (there.lo or 0) * (back.hi or 0) == pytest.approx(1)
+
+
+@given(times, st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(pairs: list[tuple[float, float]], scale: float) -> None:
+    a, b = (np.array(side) for side in zip(*pairs, strict=True))
+    assert paired(a * scale, b * scale).ratio.value == pytest.approx(paired(a, b).ratio.value)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=2, max_size=12).filter(lambda d: np.std(d) > 1e-6))
+def test_the_interval_contains_nothing_iff_p_is_at_least_5_percent(d: list[float]) -> None:
+    interval = t_interval(d)
+    p = scipy.stats.ttest_1samp(d, 0).pvalue
+    if abs(p - 0.05) > 1e-9:
+        assert ((interval.lo or 0) <= 0 <= (interval.hi or 0)) == (p >= 0.05)

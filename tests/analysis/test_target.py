@@ -1,0 +1,44 @@
+"""The target and whether it was there before the data."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from expkit.analysis.target import exploratory, ladder, lowest_final
+from expkit.errors import UsageError
+
+
+def test_the_lowest_final_is_the_worst_one_of_either_mode() -> None:
+    assert lowest_final([0.84, 0.86, 0.85]) == 0.84
+    assert lowest_final([0.5, 0.4, math.nan], "min") == 0.5
+    with pytest.raises(UsageError, match="no pilot trial"):
+        lowest_final([math.nan])
+
+
+def test_the_ladder_climbs_from_the_first_evaluation() -> None:
+    assert ladder([0.4, 0.6, 0.5], [0.8, 1.0, 0.9]) == (
+        (0.90, pytest.approx(0.86)), (0.95, pytest.approx(0.88)), (0.99, pytest.approx(0.896)),
+    )  # fmt: skip
+    assert ladder([2.0], [1.0])[0] == (0.9, pytest.approx(1.1))
+    assert ladder([math.nan], [1.0]) == ()
+    assert ladder([], []) == ()
+
+
+@pytest.mark.parametrize(
+    ("set_utc", "started_utc", "hashes", "expected"),
+    [
+        ("2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", ["h"], False),
+        ("2026-03-01T12:00:00Z", "2026-03-01T11:00:00Z", ["h"], True),
+        ("2026-03-01T12:00:00+02:00", "2026-03-01T11:00:00", [], False),
+        ("2026-03-01T10:00:00Z", "2026-03-01T11:00:00Z", ["other", "h"], True),
+        ("2026-03-01T12:00:00Z", None, [], False),
+        (None, "2026-03-01T11:00:00Z", [None], True),
+        (None, "2026-03-01T11:00:00Z", ["h"], False),
+    ],
+)
+def test_a_target_set_or_changed_after_the_first_arm_started_is_exploratory(
+    set_utc: str | None, started_utc: str | None, hashes: list[str | None], expected: bool
+) -> None:
+    assert exploratory(set_utc, started_utc, hashes, "h") is expected
