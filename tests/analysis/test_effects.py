@@ -70,7 +70,7 @@ def test_voting_and_glove_games() -> None:
     assert main_weights(3) @ voting == pytest.approx([3 / 4, 1 / 4, 1 / 4])
     glove = np.array([bool(m & 3) and bool(m & 4) for m in range(8)], dtype=float)
     assert shapley_weights(3) @ glove == pytest.approx([1 / 6, 1 / 6, 2 / 3])
-    assert main_weights(3) @ glove == pytest.approx([1 / 4, 1 / 4, 1 / 4])
+    assert main_weights(3) @ glove == pytest.approx([1 / 4, 1 / 4, 3 / 4])
 
 
 def test_credit_for_times() -> None:
@@ -188,8 +188,6 @@ def test_a_full_grid_is_recognised_and_methods_that_are_always_on_are_no_part_of
 
 def test_demo_grid_of_quality() -> None:
     """G18: accuracy points of a 2^4 grid over five seeds, order LS, PR, SB, EM."""
-    main = contrast(main_weights(4)[1], DEMO_ACCURACY_CS, pool=False)
-    assert (main.value, (main.hi or 0) - (main.value or 0)) == pytest.approx((-2.575, 0.52024), abs=5e-6)
     halves = [contrast(w, DEMO_ACCURACY_CS, pool=False) for w in main_weights(4)]
     assert [h.value for h in halves] == pytest.approx([0.1525, -2.575, -0.245, -0.355])
     assert [(h.hi or 0) - (h.value or 0) for h in halves] == pytest.approx(
