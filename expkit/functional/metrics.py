@@ -1,0 +1,60 @@
+"""Metrics that add up over batches of any size: sums and counts, so that a short last batch weighs what it holds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+from expkit.functional.losses import is_soft, soft_cross_entropy
+
+
+class Mean(ABC):
+    """A sum over samples and their number; subclasses say what is summed. Reads nothing back before `compute`."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything seen."""
+        self.total: Tensor | float = 0.0
+        self.count: Tensor | int = 0
+
+    def update(self, outputs: Tensor, targets: Tensor) -> None:
+        """Take in one batch."""
+        total, count = self.sums(outputs, targets)
+        self.total = self.total + total
+        self.count = self.count + count
+
+    def compute(self) -> float:
+        """The mean of all samples since the last reset, NaN where there were none."""
+        count = int(self.count)
+        return float(self.total) / count if count else float("nan")
+
+    @abstractmethod
+    def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
+        """Sum over the batch and the number of places it went over."""
+
+
+class Accuracy(Mean):
+    """Share of places whose largest output is the target, or the target's largest probability. Ties: first class."""
+
+    def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
+        ids = targets.argmax(1) if is_soft(outputs, targets) else targets
+        counted = ids != -100
+        return ((outputs.argmax(1) == ids) & counted).sum().double(), counted.sum()
+
+
+class CrossEntropy(Mean):
+    """Mean cross-entropy in nats over all places."""
+
+    def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
+        total = soft_cross_entropy(outputs.float(), targets, reduction="sum").double()
+        if is_soft(outputs, targets):
+            return total, targets.numel() // targets.shape[1]
+        return total, (targets != -100).sum()
+
+
+def classification() -> dict[str, Mean]:
+    """The metrics of a classifier, fresh."""
+    return {"accuracy": Accuracy(), "cross_entropy": CrossEntropy()}

@@ -1,0 +1,34 @@
+"""A multilayer perceptron: flatten, then linear layers with ReLU between them; as quick as a network can be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from expkit.functional.losses import soft_cross_entropy
+from expkit.functional.metrics import Mean, classification
+
+
+class MLP(nn.Module):
+    """A classifier over inputs of any shape with `num_inputs` numbers a sample."""
+
+    def __init__(self, num_inputs: int, hidden: Sequence[int], num_classes: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [nn.Flatten()]
+        for width in hidden:
+            layers += [nn.Linear(num_inputs, width), nn.ReLU(inplace=True)]
+            layers += [nn.Dropout(dropout)] if dropout else []
+            num_inputs = width
+        self.layers = nn.Sequential(*layers, nn.Linear(num_inputs, num_classes))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.layers(inputs)  # type: ignore[no-any-return]
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean cross-entropy of the batch in nats."""
+        return soft_cross_entropy(outputs, targets)
+
+    def metrics(self) -> dict[str, Mean]:
+        """Fresh accuracy and cross-entropy."""
+        return classification()
