@@ -1,0 +1,140 @@
+"""Where everything lies below the runs folder; the one class that knows a file's name.
+
+sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  study.journal  report/
+trials/<id12>/   trial.json  recipe.yaml
+   r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
+      attempts/<k>/  attempt.json  events.jsonl  rank<r>.log  metrics-000000.parquet ...  checkpoints/  profile/
+provenance/<hash>.json    what many replicates share
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from expkit.errors import UsageError
+
+_NAME = re.compile(r"[^\W_][\w.+@ -]*")
+METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})\.parquet")
+"""Names of closed metrics files; rank 0 is not spelled out. Files being written never match."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths below one runs folder. Makes no folder and reads no file."""
+
+    root: Path
+
+    @property
+    def sweeps(self) -> Path:
+        """Folder of all sweeps."""
+        return self.root / "sweeps"
+
+    @property
+    def trials(self) -> Path:
+        """Folder of all trials; a trial may belong to many sweeps."""
+        return self.root / "trials"
+
+    def sweep(self, name: str) -> Path:
+        """Folder of one sweep; UsageError for a name that could lead out of it."""
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"a sweep's name is letters, digits, '-', '_', '.' and spaces, but got {name!r}")
+        return self.sweeps / name
+
+    def sweep_yaml(self, name: str) -> Path:
+        """The sweep file as given."""
+        return self.sweep(name) / "sweep.yaml"
+
+    def sweep_record(self, name: str) -> Path:
+        """When the sweep was first written, from which file."""
+        return self.sweep(name) / "sweep.json"
+
+    def plan(self, name: str) -> Path:
+        """Which replicates the sweep uses, one row each."""
+        return self.sweep(name) / "plan.parquet"
+
+    def settings(self, name: str) -> Path:
+        """What the sweep's report needs to know of its file."""
+        return self.sweep(name) / "settings.json"
+
+    def target(self, name: str) -> Path:
+        """Copy of the sweep's target."""
+        return self.sweep(name) / "target.json"
+
+    def study(self, name: str) -> Path:
+        """Optuna's journal of a search."""
+        return self.sweep(name) / "study.journal"
+
+    def report(self, name: str) -> Path:
+        """Folder of the sweep's report."""
+        return self.sweep(name) / "report"
+
+    def trial(self, id12: str) -> Path:
+        """Folder of one trial."""
+        return self.trials / id12
+
+    def trial_record(self, id12: str) -> Path:
+        """Full id, arm, methods, resolved configuration."""
+        return self.trial(id12) / "trial.json"
+
+    def recipe(self, id12: str) -> Path:
+        """The resolved recipe: the only door between planning and running."""
+        return self.trial(id12) / "recipe.yaml"
+
+    def replicate(self, id12: str, replicate: int) -> Path:
+        """Folder of one replicate, r0, r1, ..."""
+        return self.trial(id12) / f"r{replicate}"
+
+    def status(self, id12: str, replicate: int) -> Path:
+        """State of a replicate, replaced as a whole."""
+        return self.replicate(id12, replicate) / "status.json"
+
+    def provenance(self, id12: str, replicate: int) -> Path:
+        """What was run where; names a shared document by its hash."""
+        return self.replicate(id12, replicate) / "provenance.json"
+
+    def shared_provenance(self, digest: str) -> Path:
+        """The part of the provenance that many replicates have in common, stored once."""
+        return self.root / "provenance" / f"{digest}.json"
+
+    def heartbeat(self, id12: str, replicate: int) -> Path:
+        """File whose time of change says that the worker was alive then."""
+        return self.replicate(id12, replicate) / "heartbeat"
+
+    def claim(self, id12: str, replicate: int, number: int) -> Path:
+        """The n-th claim on a replicate; the highest number counts."""
+        return self.replicate(id12, replicate) / f"claim-{number:06d}.json"
+
+    def attempts(self, id12: str, replicate: int) -> Path:
+        """Folder of a replicate's attempts."""
+        return self.replicate(id12, replicate) / "attempts"
+
+    def attempt(self, id12: str, replicate: int, attempt: int) -> Path:
+        """Folder of one attempt, counted from 1."""
+        return self.attempts(id12, replicate) / str(attempt)
+
+    @staticmethod
+    def attempt_record(attempt_dir: Path) -> Path:
+        """How the attempt was started, and which one it continues."""
+        return attempt_dir / "attempt.json"
+
+    @staticmethod
+    def events(attempt_dir: Path) -> Path:
+        """What happened, a JSON document a line."""
+        return attempt_dir / "events.jsonl"
+
+    @staticmethod
+    def log(attempt_dir: Path, rank: int) -> Path:
+        """What a rank printed."""
+        return attempt_dir / f"rank{rank}.log"
+
+    @staticmethod
+    def metrics(attempt_dir: Path, rank: int, part: int) -> Path:
+        """The n-th closed metrics file of a rank; matches METRICS."""
+        return attempt_dir / (f"metrics-{part:06d}.parquet" if rank == 0 else f"metrics-r{rank}-{part:06d}.parquet")
+
+    @staticmethod
+    def checkpoints(attempt_dir: Path) -> Path:
+        """Folder of an attempt's checkpoints."""
+        return attempt_dir / "checkpoints"
