@@ -201,6 +201,8 @@ class TrialRow:
     effective: Mapping[str, bool]
     command: str
     """What repeats it: `expkit rerun <id> --verify`."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Where train_s went, by name without `_s`: data_wait, forward, backward, optimizer, algorithms."""
 
 
 @dataclass(frozen=True)
