@@ -38,6 +38,8 @@ class Column:
     title: str
     unit: str = ""
     align: Align = "left"
+    minor: bool = False
+    """Left out first where a terminal is narrow."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", clean(self.title))

@@ -8,7 +8,7 @@ so that a long name costs no width on a phone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,15 @@ MOST = 24
 """Marks with a label of their own that one chart shows; the table behind it has all."""
 MOST_LINES = 10
 ROW = 38  # pixels: a label and the mark under it
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one arm looks, the same in every chart of a page."""
+
+    colour: str
+    dash: tuple[int, ...]
+    shape: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,18 @@ class Point:
     label: str
     x: tuple[float, float | None, float | None]
     y: tuple[float, float | None, float | None]
+
+
+def styles(labels: Sequence[str], baseline: str) -> dict[str, Style]:
+    """A look for each label in order: grey and solid for the baseline, colour with dash and shape for the others.
+
+    Dash and shape turn one further with each round of colours, so that no two of 36 share all three.
+    """
+    looks = {baseline: Style(GREY, (1, 0), "circle")}
+    for i, label in enumerate(label for label in labels if label != baseline):
+        turned = i + i // len(COLOURS)
+        looks[label] = Style(COLOURS[i % len(COLOURS)], DASHES[turned % len(DASHES)], SHAPES[(turned + 1) % len(SHAPES)])
+    return looks
 
 
 def forest(
@@ -79,11 +100,12 @@ def forest(
 
 def curves(
     title: str, x_axis: str, y_axis: str, lines: Sequence[tuple[str, Sequence[tuple[float, float, float | None, float | None]]]],
-    *, target: float | None, target_text: str, caption: str, alt: str, table: Table,
+    *, looks: Mapping[str, Style], target: float | None, target_text: str, caption: str, alt: str, table: Table,
 ) -> Chart:  # fmt: skip
-    """Means over training with their intervals; the first line, the baseline's, is the grey thick one."""
+    """Means over training with their intervals; the baseline is the grey one, drawn thick."""
     shown = lines[:MOST_LINES]
     labels = [name for name, _ in shown]
+    colour, dash, _ = _channels(labels, looks)
     rows = [
         {"arm": name, "x": x, "y": y, "lo": lo, "hi": hi} for name, points in shown for x, y, lo, hi in thinned(points)
     ]
@@ -93,8 +115,8 @@ def curves(
     y_scale = {"domain": _padded(reach), "nice": False, "zero": False}
     y = {"type": "quantitative", "scale": y_scale, "axis": {"title": y_axis, "values": ticks(*_padded(reach))}}
     layers: list[dict[str, Any]] = [
-        {"mark": {"type": "area", "opacity": 0.12}, "transform": [{"filter": "datum.lo != null"}], "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": _colour(labels)}},
-        {"mark": {"type": "line", "interpolate": "linear", "clip": True}, "encoding": {"x": x, "y": {**y, "field": "y"}, "color": _colour(labels), "strokeDash": _dash(labels), "strokeWidth": {"condition": {"test": {"field": "arm", "equal": labels[0] if labels else ""}, "value": 4}, "value": 2}}},
+        {"mark": {"type": "area", "opacity": 0.12}, "transform": [{"filter": "datum.lo != null"}], "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": colour}},
+        {"mark": {"type": "line", "interpolate": "linear", "clip": True}, "encoding": {"x": x, "y": {**y, "field": "y"}, "color": colour, "strokeDash": dash, "strokeWidth": _channel(labels, [4 if looks[label].colour == GREY else 2 for label in labels])}},
     ]  # fmt: skip
     if target is not None:
         layers += [
@@ -107,7 +129,7 @@ def curves(
 
 def crosses(
     title: str, x_axis: str, y_axis: str, points: Sequence[Point],
-    *, centre: tuple[float, float], x_band: tuple[float, float] | None, floor: float, log: bool, caption: str, alt: str, table: Table,
+    *, looks: Mapping[str, Style], centre: tuple[float, float], x_band: tuple[float, float] | None, floor: float, log: bool, caption: str, alt: str, table: Table,
 ) -> Chart:  # fmt: skip
     """Points with intervals both ways around a centre; a band of no time effect, a line at the worst still equal."""
     shown = points[:MOST_LINES]
@@ -120,7 +142,7 @@ def crosses(
     ys = [v for p in shown for v in p.y if v is not None] + [centre[1], floor]
     x = {"type": "quantitative", "scale": _scale(xs, log), "axis": _axis(x_axis, ticks(min(xs), max(xs)))}
     y = {"type": "quantitative", "scale": {"domain": _padded(ys), "nice": False, "zero": False}, "axis": {"title": y_axis, "values": ticks(*_padded(ys))}}
-    colour, shape = _colour(labels), _shape(labels)
+    colour, _, shape = _channels(labels, looks)
     layers: list[dict[str, Any]] = [
         {"data": _values([{}]), "mark": {"type": "rule", "color": GREY}, "encoding": {"x": {"datum": centre[0], "type": "quantitative"}}},
         {"data": _values([{}]), "mark": {"type": "rule", "color": GREY}, "encoding": {"y": {"datum": centre[1], "type": "quantitative"}}},
@@ -225,20 +247,12 @@ def _axis(title: str, values: list[float] | None) -> dict[str, Any]:
     return axis if values is None else {**axis, "values": values}
 
 
-def _colour(labels: Sequence[str]) -> dict[str, Any]:
-    return _channel(labels, [GREY, *COLOURS])
+def _channel(labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+    names = list(labels)
+    return {"field": "arm", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names, "range": list(values)}}  # fmt: skip
 
 
-def _dash(labels: Sequence[str]) -> dict[str, Any]:
-    """Repeats out of step with the colours, so that no two of ten lines share both."""
-    return _channel(labels, [[1, 0], *(list(DASHES[(i + i // len(COLOURS)) % len(DASHES)]) for i in range(MOST_LINES))])
-
-
-def _shape(labels: Sequence[str]) -> dict[str, Any]:
-    return _channel(labels, [SHAPES[0], *(SHAPES[(i + 1 + i // len(COLOURS)) % len(SHAPES)] for i in range(MOST_LINES))])
-
-
-def _channel(labels: Sequence[str], values: list[Any]) -> dict[str, Any]:
-    first, *rest = values
-    chosen = [first, *(rest[i % len(rest)] for i in range(max(0, len(labels) - 1)))]
-    return {"field": "arm", "type": "nominal", "title": None, "sort": list(labels), "scale": {"domain": list(labels), "range": chosen[: len(labels)]}}  # fmt: skip
+def _channels(labels: Sequence[str], looks: Mapping[str, Style]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    shown = [looks[label] for label in labels]
+    colour = _channel(labels, [look.colour for look in shown])
+    return colour, _channel(labels, [list(look.dash) for look in shown]), _channel(labels, [look.shape for look in shown])

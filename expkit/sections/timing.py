@@ -1,0 +1,124 @@
+"""Whether the clocks can be believed, what identical code differs by, and where the time went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import ClassVar
+
+from expkit.analysis.model import Arm, Noise, Summary, TrialRow
+from expkit.report.blocks import Block, Cell, Column, Table, Text
+from expkit.report.charts import bars
+from expkit.report.numbers import cell, count, fixed, level, ratio_cell, seconds, unique
+from expkit.report.ranking import ranked
+from expkit.report.section import Section
+
+REASONS = {
+    "contention": "other work held the processor: wall / CPU above 1.1",
+    "drift": "the reference workload moved by more than 10 %",
+    "resumed": "continued from a checkpoint",
+    "shared": "ran beside other trials",
+}
+UNBILLED = ("eval", "setup")
+
+
+@dataclass(frozen=True)
+class Timing(Section):
+    """Valid timings and why others are not, A/A per clock, seconds per arm."""
+
+    title: ClassVar[str] = "Timing"
+    order: ClassVar[int] = 80
+
+    def blocks(self, summary: Summary) -> Sequence[Block]:
+        return [*_validity(summary), *_noise(summary), *_where(summary)]
+
+
+def _validity(summary: Summary) -> list[Block]:
+    done = [t for t in summary.trials if t.state == "complete"]
+    if not done:
+        return [Text("No run is complete, so there is no timing to judge.")]
+    bad = Counter(reason for t in done if t.timing_valid is False for reason in t.timing_reasons or ("no reason given",))
+    valid = sum(t.timing_valid is True for t in done)
+    text = Text(f"The timing of {valid:,} of {count(len(done), 'complete run')} is valid.")
+    if not bad:
+        return [text]
+    columns = (Column("reason", "reason"), Column("runs", "runs", "", "right"), Column("means", "meaning"))
+    rows = tuple(
+        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(REASONS.get(why, "–"))} for why, k in sorted(bad.items())
+    )
+    return [text, Table(columns, rows, "Timings that are not valid", "A run may have several reasons.")]
+
+
+def _noise(summary: Summary) -> list[Block]:
+    if not summary.noise:
+        return [Text("No A/A pair (the baseline run twice in one block) is complete, so the noise floor is unknown.")]
+    ci = unique([level(n.ratio) for n in summary.noise])
+    columns = (
+        Column("clock", "clock"),
+        Column("ratio", "A/A ratio r0 / r1", f"×, {ci} interval", "right"),
+        Column("pairs", "n", "A/A pairs", "right"),
+        Column("eps", "noise floor eps", "% of time", "right"),
+        Column("sentence", "in words"),
+    )
+    note = "The baseline runs twice in each block; what the two differ by is noise. No time effect below eps is claimed."
+    return [Table(columns, tuple(_noise_row(n) for n in summary.noise), "Noise: the baseline against itself", note)]
+
+
+def _noise_row(noise: Noise) -> dict[str, Cell]:
+    percent = None if noise.eps is None else 100 * noise.eps
+    return {
+        "clock": Cell(noise.clock, code=True),
+        "ratio": ratio_cell(noise.ratio),
+        "pairs": Cell(str(noise.pairs), noise.pairs),
+        "eps": cell(fixed(percent, 2), percent),
+        "sentence": cell(noise.sentence or "–"),
+    }
+
+
+def _where(summary: Summary) -> list[Block]:
+    spent = [(arm, _seconds(summary, arm)) for arm in ranked(summary)]
+    spent = [(arm, parts) for arm, parts in spent if parts]
+    if not spent:
+        return []
+    names = list(dict.fromkeys(name for _, parts in spent for name in parts))
+    columns = (Column("arm", "arm"), *(Column(n, n, "s", "right") for n in names), Column("n", "n", "runs", "right"))
+    rows = tuple(
+        {"arm": Cell(arm.label, code=True), "n": Cell(str(len(_runs(summary, arm))))}
+        | {name: cell(seconds(parts.get(name)), parts.get(name)) for name in names}
+        for arm, parts in spent
+    )
+    counts = sorted({len(_runs(summary, arm)) for arm, _ in spent})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    longest = max(spent, key=lambda each: sum(each[1].values()))
+    return [
+        bars(
+            "Where the time went", "seconds per run [s]", [(a.label, list(parts.items())) for a, parts in spent],
+            caption=f"Arithmetic means over complete runs, n = {n}; {' and '.join(UNBILLED)} are not on the training clock.",
+            alt=f"Seconds per run of {len(spent)} arms by what they went into; the most is {seconds(sum(longest[1].values()))} s, {longest[0].label}.",
+            table=Table(columns, rows, folded=True),
+        )
+    ]  # fmt: skip
+
+
+def _seconds(summary: Summary, arm: Arm) -> dict[str, float]:
+    runs = _runs(summary, arm)
+    parts = {name: [value for t in runs if (value := _parts(t).get(name)) is not None] for name in _names(runs)}
+    return {name: fmean(values) for name, values in parts.items() if values and fmean(values) > 0}
+
+
+def _names(runs: list[TrialRow]) -> list[str]:
+    return list(dict.fromkeys(name for t in runs for name in _parts(t)))
+
+
+def _parts(trial: TrialRow) -> dict[str, float | None]:
+    """Billed parts first; what is on the clock but in no part is `other`."""
+    inside = dict(trial.parts)
+    rest = None if trial.train_s is None else max(0.0, trial.train_s - sum(inside.values()))
+    billed: dict[str, float | None] = {**inside, "other" if inside else "train": rest}
+    return {**billed, "eval": trial.eval_s, "setup": trial.setup_s}
+
+
+def _runs(summary: Summary, arm: Arm) -> list[TrialRow]:
+    return [t for t in summary.trials if t.arm == arm.label and t.state == "complete"]

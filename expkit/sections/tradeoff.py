@@ -1,0 +1,73 @@
+"""Quality against time: each arm as a cross of its two intervals, the baseline in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from expkit.analysis.model import Arm, Summary
+from expkit.report.blocks import Block, Cell, Chart, Column, Table, Text
+from expkit.report.charts import Point, crosses
+from expkit.report.noise import band_of
+from expkit.report.numbers import cell, interval, level, metric_name, quality_decimals, ratio_cell, unique
+from expkit.report.ranking import looks, ranked
+from expkit.report.section import Section
+
+
+@dataclass(frozen=True)
+class Tradeoff(Section):
+    """Up and to the right is better on both axes."""
+
+    title: ClassVar[str] = "Quality against time"
+    order: ClassVar[int] = 50
+
+    def blocks(self, summary: Summary) -> Sequence[Block]:
+        arms = [a for a in ranked(summary) if a.speedup.value is not None and a.quality_difference.value is not None]
+        if not arms:
+            return [Text("No arm has both a speedup and a quality difference yet.")]
+        return [_chart(summary, arms)]
+
+
+def _chart(summary: Summary, arms: list[Arm]) -> Chart:
+    baseline = next((a.label for a in summary.arms if a.baseline), None)
+    points = [Point(baseline, (1.0, None, None), (0.0, None, None))] if baseline is not None else []
+    points += [_point(arm) for arm in arms]
+    ci, dq = unique([level(a.speedup) for a in arms]), unique([level(a.quality_difference) for a in arms])
+    n = sorted({a.pairs for a in arms})
+    pairs = f"{n[0]}" if len(n) == 1 else f"{n[0]} to {n[-1]}"
+    return crosses(
+        "Quality against time at equal budget", f"speedup on {summary.clock} [×], faster to the right",
+        f"difference in {metric_name(summary)}", points, looks=looks(summary), centre=(1.0, 0.0),
+        x_band=band_of(summary), floor=-summary.delta, log=True,
+        caption=f"Bars: {ci} interval of the speedup, {dq} of the quality difference (up is better), n = {pairs} pairs of seeds. "
+        f"Grey band: noise floor. Dashed line: −{summary.delta:g}, the worst that still counts as not worse.",
+        alt=f"Quality difference against speedup of {len(arms)} arms; the baseline is at speedup 1, difference 0.",
+        table=_table(summary, arms, ci, dq),
+    )  # fmt: skip
+
+
+def _point(arm: Arm) -> Point:
+    s, q = arm.speedup, arm.quality_difference
+    assert s.value is not None and q.value is not None
+    return Point(arm.label, (s.value, s.lo, s.hi), (q.value, q.lo, q.hi))
+
+
+def _table(summary: Summary, arms: list[Arm], ci: str, dq: str) -> Table:
+    columns = (
+        Column("arm", "arm"),
+        Column("speedup", "speedup", f"×, {ci} interval", "right"),
+        Column("difference", f"difference in {metric_name(summary)}", f"{dq} interval", "right"),
+        Column("n", "n", "pairs", "right"),
+    )
+    decimals = quality_decimals(summary)
+    rows = tuple(
+        {
+            "arm": Cell(a.label, code=True),
+            "speedup": ratio_cell(a.speedup),
+            "difference": cell(interval(a.quality_difference, decimals, signed=True), a.quality_difference.value),
+            "n": Cell(str(a.pairs), a.pairs),
+        }
+        for a in arms
+    )
+    return Table(columns, rows, folded=True)

@@ -1,0 +1,49 @@
+"""The trust panel: the ways a comparison goes wrong, each looked at, with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from expkit.analysis.model import Guard, Summary
+from expkit.report.blocks import Block, Cell, Column, Table, Tone
+from expkit.report.numbers import cell
+from expkit.report.section import Section
+
+LIGHTS: dict[str, tuple[str, Tone]] = {"red": ("✕ red", "bad"), "amber": ("! amber", "warn"), "green": ("✓ green", "good")}
+COLUMNS = (
+    Column("light", "light"),
+    Column("guard", "guard"),
+    Column("number", "number", align="right"),
+    Column("sentence", "what it found"),
+)
+
+
+@dataclass(frozen=True)
+class Trust(Section):
+    """One row a guard, the worst first."""
+
+    title: ClassVar[str] = "Can this be trusted?"
+    order: ClassVar[int] = 20
+
+    def blocks(self, summary: Summary) -> Sequence[Block]:
+        if not summary.guards:
+            return []
+        order = list(LIGHTS)
+        guards = sorted(summary.guards, key=lambda guard: order.index(guard.light))
+        counts = {light: sum(g.light == light for g in guards) for light in order}
+        caption = ", ".join(f"{number} {light}" for light, number in counts.items() if number)
+        note = "Red withholds the headline; amber is something to know."
+        return [Table(COLUMNS, tuple(map(_row, guards)), caption, note)]
+
+
+def _row(guard: Guard) -> dict[str, Cell]:
+    text, tone = LIGHTS[guard.light]
+    number = "–" if guard.number is None else f"{guard.number:.4g}".replace("-", "−")
+    return {
+        "light": Cell(text, tone=tone),
+        "guard": Cell(guard.name),
+        "number": cell(number, guard.number),
+        "sentence": Cell(guard.sentence),
+    }

@@ -1,0 +1,42 @@
+"""The verdict box: what to take away, in sentences, and what those rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from expkit.analysis.model import Summary
+from expkit.report.blocks import Block, Text, Verdicts
+from expkit.report.numbers import better_if, count
+from expkit.report.section import Section
+
+DIRECTION = "Speedup = baseline time / arm time; more than one is faster."
+
+
+@dataclass(frozen=True)
+class Verdict(Section):
+    """Headline sentences, where the target came from, which clock ran, which way is better."""
+
+    title: ClassVar[str] = "Verdict"
+    order: ClassVar[int] = 10
+
+    def blocks(self, summary: Summary) -> Sequence[Block]:
+        lines = summary.headline or (_nothing(summary),)
+        notes = (summary.target.sentence, summary.clock_sentence, f"{DIRECTION} {summary.metric}: {better_if(summary)}.")
+        running = [Text(_running(summary))] if summary.running else []
+        return [*running, Verdicts(lines, tuple(note for note in notes if note))]
+
+
+def _running(summary: Summary) -> str:
+    complete, total = summary.states.get("complete", 0), sum(summary.states.values())
+    return f"This sweep is still running: {complete:,} of {count(total, 'run')} complete. The numbers below use what is complete and will change."  # fmt: skip
+
+
+def _nothing(summary: Summary) -> str:
+    total = sum(summary.states.values())
+    if not total:
+        return "Nothing has run yet, so there is nothing to compare."
+    if not summary.states.get("complete"):
+        return f"None of {count(total, 'run')} is complete, so there is nothing to compare."
+    return "No comparison can be made from what is complete."
