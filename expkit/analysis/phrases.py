@@ -1,0 +1,81 @@
+"""Numbers as the sentences of a report write them; never `nan`, and no digit that the interval does not carry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from expkit.analysis.model import Interval
+
+CLOCK_NAMES = {"train_s": "train clock", "cpu_s": "CPU time", "wall_s": "wall clock"}
+
+
+def clock_name(clock: str) -> str:
+    """`CPU time` for cpu_s; the column's own name where there is no better one."""
+    return CLOCK_NAMES.get(clock, clock)
+
+
+def factor(ratio: Interval) -> str:
+    """`x1.22 [1.18, 1.26] (n=5)`; without ends where n = 1, `no ratio` where there is none."""
+    if ratio.value is None:
+        return "no ratio"
+    if ratio.lo is None or ratio.hi is None:
+        return f"x{_plain(ratio.value, 2)} (n={ratio.n}, no interval)"
+    digits = _digits(ratio.hi - ratio.lo, least=2)
+    ends = f"[{_plain(ratio.lo, digits)}, {_plain(ratio.hi, digits)}]"
+    return f"x{_plain(ratio.value, digits)} {ends} (n={ratio.n})"
+
+
+def difference(change: Interval) -> str:
+    """`+0.012 [+0.004, +0.020] (n=5)` in the metric's unit."""
+    if change.value is None:
+        return "no difference known"
+    if change.lo is None or change.hi is None:
+        return f"{_signed(change.value, _digits(abs(change.value), 3))} (n={change.n}, no interval)"
+    digits = _digits(change.hi - change.lo, least=3)
+    ends = f"[{_signed(change.lo, digits)}, {_signed(change.hi, digits)}]"
+    return f"{_signed(change.value, digits)} {ends} (n={change.n})"
+
+
+def percent(log_ratio: float) -> str:
+    """A size in log-time as a share: 0.0198 -> `2.0 %`."""
+    return f"{100 * math.expm1(min(log_ratio, 50)):.2g} %"
+
+
+def seconds(value: float) -> str:
+    """`12.3 s`, three significant digits."""
+    return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+
+
+def quality(value: float) -> str:
+    """A value of a metric to four significant digits: `0.8412`."""
+    return f"{value:.4g}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 trial`, `3 trials`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listing(names: Sequence[str], most: int = 6) -> str:
+    """`a, b and c`; from the seventh on only how many more there are."""
+    shown = list(names[:most])
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most} more"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
+
+
+def _digits(width: float, least: int) -> int:
+    """Decimals that show two significant digits of the interval's width."""
+    if not math.isfinite(width) or width <= 0:
+        return least
+    return min(max(least, 1 - math.floor(math.log10(width * (1 + 1e-9)))), 8)
+
+
+def _plain(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.3g}"
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{value:+.{digits}f}" if abs(value) < 1e6 else f"{value:+.3g}"
+    return f"+{text[1:]}" if float(text) == 0 else text
