@@ -12,6 +12,8 @@ from fractions import Fraction
 
 from expkit.duration import Time, TimeUnit
 
+OPEN_ENDED = frozenset({TimeUnit.SECOND, TimeUnit.TOKEN})
+"""Units of a max_duration whose steps only training itself can count."""
 Factor = Callable[[int, "Steps"], float]
 """(step, steps) -> what to multiply the learning rate with."""
 

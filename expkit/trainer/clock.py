@@ -1,0 +1,69 @@
+"""Clocks: where the seconds went. Every moment belongs to exactly one part; some parts are not billed to training.
+
+`train_s` is the sum of the billed parts and of what lies between them, `cpu_s` the CPU time of this process over the
+same stretches. Nothing is billed before the first batch: that is `setup_s`.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter, process_time
+
+PARTS = ("data_wait_s", "forward_s", "backward_s", "optimizer_s", "algorithms_s", "callbacks_s", "eval_s",
+         "checkpoint_s", "compile_s")  # fmt: skip
+UNBILLED = frozenset({"callbacks_s", "eval_s", "checkpoint_s", "compile_s", "idle"})
+COLUMNS = ("setup_s", "train_s", "cpu_s", "wall_s", *PARTS)
+
+
+class Clocks:
+    """A stopwatch that is handed from part to part: `before = clocks.switch("eval_s") ... clocks.switch(before)`."""
+
+    def __init__(self, setup_started: float | None = None) -> None:
+        """`setup_started`: `perf_counter()` at process start, so that `setup_s` covers the imports as well."""
+        self.train_s = 0.0
+        self.cpu_s = 0.0
+        self.wall_s = 0.0
+        """Since `setup_started`, as of the last switch."""
+        self.setup_s = 0.0
+        self.seconds = {**dict.fromkeys(PARTS, 0.0), "loop": 0.0, "idle": 0.0}
+        self._origin_s = self._last_s = perf_counter() if setup_started is None else setup_started
+        self._last_cpu_s = 0.0
+        self._part = "idle"
+        self._billed = False
+        self._started = False
+
+    def start(self) -> None:
+        """The first batch is about to be asked for; called again by a later fit, it bills from there."""
+        if not self._started:
+            self._started = True
+            self._last_s = perf_counter()
+            self.setup_s = self._last_s - self._origin_s
+        self.switch("loop")
+
+    def stop(self) -> None:
+        """Training is over for now; nothing is billed until the next start."""
+        self.switch("idle")
+
+    def switch(self, part: str) -> str:
+        """End the current part, begin another; gives the one ended. Costs 0.3 us, 1.5 us where billing changes."""
+        before = self._part
+        if not self._started:
+            return before
+        now_s = perf_counter()
+        elapsed_s = now_s - self._last_s
+        self._last_s = now_s
+        self.wall_s = now_s - self._origin_s
+        self.seconds[before] += elapsed_s
+        if self._billed:
+            self.train_s += elapsed_s
+        if self._billed is (part in UNBILLED):  # it changes: only now the CPU clock is read
+            cpu_s = process_time()
+            if self._billed:
+                self.cpu_s += cpu_s - self._last_cpu_s
+            self._last_cpu_s = cpu_s
+            self._billed = not self._billed
+        self._part = part
+        return before
+
+    def columns(self) -> dict[str, float]:
+        """The clock columns of the `trials` view."""
+        return {name: getattr(self, name, None) or self.seconds.get(name, 0.0) for name in COLUMNS}

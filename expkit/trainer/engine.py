@@ -1,0 +1,138 @@
+"""Engine: who is called at each event, in which order; settled before the first step. Names no plug-in."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from expkit.errors import PluginError
+from expkit.plugins import Plugin
+from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.trainer.callback import Callback
+from expkit.trainer.clock import Clocks
+from expkit.trainer.event import REVERSED, Event
+from expkit.trainer.logger import Logger, LoggerDestination
+from expkit.trainer.order import check_conflicts, ordered
+from expkit.trainer.state import State
+
+Method = Callable[[State, Logger], object]
+_CLOSE_NAME = 0.85
+
+
+class Engine:
+    """Fires events: algorithms first, in their declared order, then callbacks, then loggers.
+
+    At INIT it is the other way round, so that an algorithm's first record finds an open logger. What algorithms do is
+    billed to training, whatever the event; what callbacks and loggers do is not.
+    """
+
+    def __init__(self, state: State, logger: Logger, clocks: Clocks, *, allow: Iterable[tuple[str, str]] = ()) -> None:
+        """Listeners are those of the state and the destinations of the logger; `allow` lifts declared conflicts."""
+        self.state = state
+        self.logger = logger
+        self.clocks = clocks
+        callbacks = [*state.callbacks.values(), *logger.destinations]
+        for plugin in (*state.algorithms.values(), *callbacks):
+            refuse_misspelt_events(plugin)
+        check_conflicts(state.algorithms, allow)
+        algorithms = ordered(state.algorithms)
+        self._algorithms = {event: _acting(algorithms, event) for event in Event}
+        self._callbacks = {event: _listening(_seen_by(callbacks, event), event) for event in Event}
+        self.heard = frozenset(event for event in Event if self._algorithms[event] or self._callbacks[event])
+        self._open: list[Callback] = callbacks
+        self._closed = False
+
+    def fire(self, event: Event) -> None:
+        """Call everybody who listens to the event; next to nothing where nobody does."""
+        if event not in self.heard:
+            return
+        if self._closed:
+            raise RuntimeError(f"the trainer is closed; {event} cannot happen any more")
+        before = self.clocks.switch("algorithms_s" if self._algorithms[event] else "callbacks_s")
+        if event is Event.INIT:
+            self._call_callbacks(event)
+            self._call_algorithms(event)
+        else:
+            self._call_algorithms(event)
+            self._call_callbacks(event)
+        self.clocks.switch(before)
+
+    def close(self) -> None:
+        """Close callbacks and loggers, each exactly once, even where one of them raises; the first error is raised."""
+        self._closed = True
+        errors: list[Exception] = []
+        while self._open:
+            try:
+                self._open.pop(0).close()
+            except Exception as e:
+                errors.append(e)
+        if errors:
+            raise errors[0]
+
+    def _call_algorithms(self, event: Event) -> None:
+        matched = [apply for match, apply in self._algorithms[event] if match is None or match(event, self.state)]
+        for apply in matched:
+            apply(self.state, self.logger)
+
+    def _call_callbacks(self, event: Event) -> None:
+        methods = self._callbacks[event]
+        if methods:
+            self.clocks.switch("callbacks_s")
+            for method in methods:
+                method(self.state, self.logger)
+
+
+def refuse_misspelt_events(plugin: Plugin) -> None:
+    """PluginError for a public method of its own whose name is close to an event's: it would never be called."""
+    events = [event.value for event in Event]
+    contract = {name for base in (Algorithm, Callback, LoggerDestination) for name in dir(base)}
+    for name, _ in inspect.getmembers(type(plugin), inspect.isfunction):
+        if name.startswith("_") or name in contract or name in events:
+            continue
+        if near := difflib.get_close_matches(name, events, n=1, cutoff=_CLOSE_NAME):
+            raise PluginError(
+                f"{type(plugin).__name__}.{name} is no event, it would never be called; did you mean {near[0]!r}? "
+                f"(a helper of your own starts with an underscore)"
+            )
+
+
+def effective(algorithms: Mapping[str, Algorithm]) -> dict[str, bool]:
+    """Whether each algorithm has really done something, by label."""
+    return {label: bool(algorithm.effective) for label, algorithm in algorithms.items()}
+
+
+def _acting(algorithms: list[Algorithm], event: Event) -> list[tuple[Callable[..., bool] | None, Method]]:
+    """(match or None, apply) of each algorithm that may act; those of event-method form without a question asked."""
+    acting: list[tuple[Callable[..., bool] | None, Method]] = []
+    for algorithm in reversed(algorithms) if event in REVERSED else algorithms:
+        own_match = type(algorithm).match is not Algorithm.match
+        if not own_match and not hasattr(algorithm, event.value):
+            continue
+        own_apply = own_match or type(algorithm).apply is not Algorithm.apply
+        acting.append((algorithm.match if own_match else None,
+                       _applying(algorithm, event) if own_apply else getattr(algorithm, event.value)))  # fmt: skip
+    return acting
+
+
+def _applying(algorithm: Algorithm, event: Event) -> Method:
+    def apply(state: State, logger: Logger) -> None:
+        algorithm.apply(event, state, logger)
+
+    return apply
+
+
+def _seen_by(callbacks: list[Any], event: Event) -> list[Any]:
+    return callbacks if event is not Event.INIT else sorted(callbacks, key=lambda c: not _is_logger(c))
+
+
+def _is_logger(callback: object) -> bool:
+    return isinstance(callback, LoggerDestination)
+
+
+def _listening(callbacks: list[Any], event: Event) -> list[Method]:
+    return [getattr(callback, event.value) for callback in callbacks if hasattr(callback, event.value)]
+
+
+__all__ = ["Engine", "effective", "name_of", "refuse_misspelt_events"]

@@ -1,0 +1,192 @@
+"""The loop: from the first batch to the last. Read it beside the map in event.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from expkit.errors import ExpkitError, Interruption
+from expkit.trainer.batch import inputs_of, num_samples, num_tokens, split, targets_of, to_device
+from expkit.trainer.engine import Engine
+from expkit.trainer.evaluator import Evaluator, evaluate
+from expkit.trainer.event import Event
+from expkit.trainer.interval import Every
+from expkit.trainer.precision import autocast
+from expkit.trainer.rates import Rates
+from expkit.trainer.schedule import OPEN_ENDED
+from expkit.trainer.state import State
+from expkit.trainer.streams import seed_default, seed_python
+
+
+@dataclass
+class Loop:
+    """What the loop needs beside state and engine."""
+
+    rates: Rates
+    evaluators: Sequence[Evaluator]
+    eval_every: Every
+    scaler: torch.amp.GradScaler | None
+    closure: bool
+    """Whether an algorithm needs the optimizer to compute gradients again."""
+    interruption: Interruption | None = None
+    """Raised after the current step; set by whoever is asked to stop."""
+
+
+def fit(state: State, engine: Engine, loop: Loop) -> None:
+    """Train until the duration is reached or somebody asks to stop; evaluate at the end; fire every event."""
+    engine.fire(Event.FIT_START)
+    engine.fire(Event.ITERATION_START)
+    state.model.train()
+    engine.clocks.start()
+    while not _ended(state):
+        _epoch(state, engine, loop)
+    if loop.evaluators and state.evaluated_at != state.timestamp.batch and state.stop_reason != "diverged":
+        engine.clocks.switch("callbacks_s")
+        evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
+    engine.clocks.stop()
+    engine.fire(Event.ITERATION_END)
+    engine.fire(Event.ITERATION_CHECKPOINT)
+    engine.fire(Event.FIT_END)
+
+
+def _epoch(state: State, engine: Engine, loop: Loop) -> None:
+    if state.batches is None:
+        engine.fire(Event.EPOCH_START)
+        engine.clocks.switch("data_wait_s")
+        state.batches = _start_epoch(state)
+        engine.clocks.switch("loop")
+    while state.timestamp.batch_in_epoch < state.steps.per_epoch:
+        if _ended(state):
+            return
+        _batch(state, engine, loop)
+    state.batches = None
+    state.timestamp = state.timestamp.to_next_epoch()
+    engine.fire(Event.EPOCH_END)
+    engine.fire(Event.EPOCH_CHECKPOINT)
+
+
+def _batch(state: State, engine: Engine, loop: Loop) -> None:
+    """One batch: fetch, train, step, count, record, evaluate."""
+    fire, clocks = engine.fire, engine.clocks
+    fire(Event.BEFORE_DATALOADER)
+    clocks.switch("data_wait_s")
+    state.batch = to_device(_next_batch(state), state.device)
+    clocks.switch("loop")
+    samples, tokens = num_samples(state.batch), num_tokens(state.batch)  # before algorithms change the batch
+    fire(Event.AFTER_DATALOADER)
+    fire(Event.BATCH_START)
+
+    loop.rates.set(state)
+    if loop.closure:
+        state.optimizer.step(lambda: float(_gradients(state, engine, loop)))
+    else:
+        _gradients(state, engine, loop)
+        clocks.switch("optimizer_s")
+        _step(state.optimizer, loop.scaler)
+    clocks.switch("loop")
+    if state.device.type == "cpu" or engine.logger.destinations:
+        state.train_loss = state.loss.item()  # waits for the accelerator; with no logger, only evaluations do
+        if not math.isfinite(state.train_loss):
+            state.stop("diverged")
+
+    clocks.switch("callbacks_s")  # from here on nothing is billed but what algorithms do
+    state.previous_timestamp = state.timestamp
+    state.timestamp = state.timestamp.to_next_batch(samples, tokens, clocks.train_s)
+    state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
+    engine.logger.log_metrics({"train/loss": state.train_loss})
+    fire(Event.BATCH_END)
+    if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state)):
+        evaluate(state, engine, loop.evaluators)
+    fire(Event.BATCH_CHECKPOINT)
+    clocks.switch("loop")
+    if loop.interruption is not None:
+        raise loop.interruption
+
+
+def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
+    """Forward and backward over the microbatches; the gradient and `state.loss` are those of the whole batch."""
+    fire, clocks = engine.fire, engine.clocks
+    fire(Event.BEFORE_TRAIN_BATCH)
+    _forget_gradients(state.optimizer)
+    whole = state.batch
+    parts = _microbatches(whole, state.microbatch_size)
+    state.num_microbatches = len(parts)
+    total: Any = None
+    for index, (microbatch, weight) in enumerate(parts):
+        state.microbatch, state.batch = index, microbatch
+        fire(Event.BEFORE_FORWARD)
+        clocks.switch("forward_s")
+        seed_default(state.device, state.seed, "dropout", state.rank, state.timestamp.batch, index)
+        with autocast(state.device, state.precision):
+            state.outputs = state.model(inputs_of(state.batch))
+            fire(Event.AFTER_FORWARD)
+            fire(Event.BEFORE_LOSS)
+            state.loss = state.loss_fn(state.outputs, targets_of(state.batch))
+        fire(Event.AFTER_LOSS)
+        fire(Event.BEFORE_BACKWARD)
+        clocks.switch("backward_s")
+        loss = state.loss if weight == 1.0 else state.loss * weight
+        (loss if loop.scaler is None else loop.scaler.scale(loss)).backward()
+        fire(Event.AFTER_BACKWARD)
+        total = loss.detach() if total is None else total + loss.detach()
+    clocks.switch("loop")
+    state.batch, state.loss = whole, total
+    if loop.scaler is not None:
+        loop.scaler.unscale_(state.optimizer)
+    fire(Event.AFTER_TRAIN_BATCH)
+    return total  # type: ignore[no-any-return]
+
+
+def _microbatches(batch: Any, size: int | None) -> list[tuple[Any, float]]:
+    """Each part with its share of the samples, so that uneven parts add up to the mean over the batch."""
+    count = num_samples(batch)
+    if size is None or size >= count:
+        return [(batch, 1.0)]
+    return [(part, num_samples(part) / count) for part in split(batch, size)]
+
+
+def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:
+    for group in optimizer.param_groups:  # what optimizer.zero_grad() does, without its 10 us of bookkeeping
+        for parameter in group["params"]:
+            parameter.grad = None
+
+
+def _step(optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None) -> None:
+    if scaler is None:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def _start_epoch(state: State) -> Iterator[Any]:
+    epoch = state.timestamp.epoch
+    if hasattr(state.dataloader, "set_epoch"):
+        state.dataloader.set_epoch(epoch)
+    seed_default(state.device, state.seed, "data", epoch)  # a torch sampler draws its order from here
+    seed_python(state.seed, "data", epoch)
+    return iter(state.dataloader)
+
+
+def _next_batch(state: State) -> Any:
+    assert state.batches is not None
+    seed_default(state.device, state.seed, "augmentation", state.timestamp.batch)
+    try:
+        return next(state.batches)
+    except StopIteration:
+        raise ExpkitError(
+            f"the train loader says it has {state.steps.per_epoch} batches, but ended after "
+            f"{state.timestamp.batch_in_epoch} in epoch {state.timestamp.epoch}"
+        ) from None
+
+
+def _ended(state: State) -> bool:
+    if state.stop_reason is not None:
+        return True
+    if state.max_duration.unit in OPEN_ENDED:
+        return state.timestamp.get(state.max_duration.unit) >= state.max_duration.value
+    return state.timestamp.batch >= state.steps.total

@@ -1,0 +1,96 @@
+"""State: everything that a moment of training consists of; a record that the loop writes and plug-ins read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from expkit.duration import Time, Timestamp
+from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.callback import Callback
+from expkit.trainer.schedule import OPEN_ENDED, Steps
+from expkit.trainer.streams import generator
+
+Precision = Literal["fp32", "amp_bf16", "amp_fp16"]
+
+
+@dataclass
+class State:
+    """One training, now. Algorithms may change model, batch, outputs, loss; everybody may `stop`."""
+
+    model: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    loss_fn: Callable[[Any, Any], torch.Tensor]
+    """(outputs, targets) -> scalar, the mean over samples."""
+    dataloader: Any
+    steps: Steps
+    max_duration: Time
+    """Scaled by the ssr."""
+    seed: int
+    device: torch.device
+    precision: Precision = "fp32"
+    rank: int = 0
+    world_size: int = 1
+    microbatch_size: int | None = None
+    algorithms: Mapping[str, Algorithm] = field(default_factory=dict)
+    callbacks: Mapping[str, Callback] = field(default_factory=dict)
+
+    timestamp: Timestamp = field(default_factory=Timestamp)
+    previous_timestamp: Timestamp = field(default_factory=Timestamp)
+    """Before the batch just done."""
+    train_s: float = 0.0
+    """The train clock at the last batch end or evaluation; `cpu_s`, `wall_s` likewise."""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+    batch: Any = None
+    """(inputs, targets) on the device; the microbatch while one is worked on."""
+    outputs: Any = None
+    loss: Any = None
+    """Scalar tensor: of the microbatch while one is worked on, of the whole batch (detached) afterwards."""
+    microbatch: int = 0
+    num_microbatches: int = 1
+    train_loss: float = math.nan
+    """The loss of the last batch as a number, where it was read (always on CPUs, with a logger elsewhere)."""
+    eval_name: str | None = None
+    """The evaluator at work, None while training."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The newest value of every series an evaluator made, by name: `eval/accuracy`."""
+    stop_reason: str | None = None
+    """Why training ended or is about to end before its duration; `diverged` where the loss was nan or inf."""
+    error: BaseException | None = None
+    """What ended the fit, for listeners to FIT_ERROR."""
+
+    batches: Iterator[Any] | None = None
+    """The rest of the epoch that is under way."""
+    evaluated_at: int = -1
+    """Batches done at the last evaluation."""
+
+    @property
+    def max_steps(self) -> int:
+        """Optimizer steps of the whole training, an estimate where its length is in seconds or tokens."""
+        return self.steps.total
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch."""
+        return self.steps.per_epoch
+
+    @property
+    def progress(self) -> float:
+        """How much of the training is done, 0 to 1, moving inside epochs as well."""
+        if self.max_duration.unit in OPEN_ENDED:
+            return min(1.0, self.timestamp.get(self.max_duration.unit) / self.max_duration.value)
+        return min(1.0, self.timestamp.batch / self.steps.total)
+
+    def rng(self, purpose: str, *key: int) -> torch.Generator:
+        """A fresh CPU generator seeded by (seed, purpose, key); key it by the batch: `rng("mixup", batch)`."""
+        return generator(self.seed, purpose, *key)
+
+    def stop(self, reason: str) -> None:
+        """Ask training to end after the current batch; the first reason stays."""
+        self.stop_reason = self.stop_reason or reason

@@ -1,0 +1,263 @@
+"""Trainer: a thin face over the loop; puts the parts together and takes them apart again.
+
+with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="2ep", algorithms=[EMA()]) as t:
+    t.fit()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TypeVar
+
+import torch
+
+from expkit import plugins
+from expkit.duration import Time, TimeUnit
+from expkit.errors import ExpkitError, Interruption, UsageError
+from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.trainer.callback import Callback
+from expkit.trainer.clock import Clocks
+from expkit.trainer.contracts import Model, Optimizer, Scheduler
+from expkit.trainer.engine import Engine, effective
+from expkit.trainer.evaluator import Evaluator
+from expkit.trainer.event import Event
+from expkit.trainer.interval import Every
+from expkit.trainer.loaders import build_loader, sizes_of
+from expkit.trainer.logger import Logger, LoggerDestination
+from expkit.trainer.loop import Loop, fit
+from expkit.trainer.precision import device_of, gradient_scaler
+from expkit.trainer.rates import Rates
+from expkit.trainer.schedule import Factor, Steps, total_steps
+from expkit.trainer.state import Precision, State
+from expkit.trainer.streams import seed_default, seed_python
+
+P = TypeVar("P", Algorithm, Callback, LoggerDestination)
+
+
+class Trainer:
+    """Trains one model on one device; every part is an instance, plug-in or plain torch."""
+
+    def __init__(
+        self,
+        *,
+        model: Model | torch.nn.Module,
+        train_dataloader: Any,
+        optimizers: Optimizer | torch.optim.Optimizer,
+        max_duration: str | Time,
+        eval_dataloader: Any = None,
+        schedulers: Scheduler | Callable[[int], float] | Sequence[Scheduler | Callable[[int], float]] = (),
+        algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] = (),
+        callbacks: Sequence[Callback] | Mapping[str, Callback] = (),
+        loggers: Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
+        precision: Precision = "fp32",
+        device: str = "auto",
+        device_train_microbatch_size: int | None = None,
+        seed: int = 0,
+        eval_interval: str | Time = "1ep",
+        ssr: float = 1.0,
+        allow: Iterable[tuple[str, str]] = (),
+        setup_started: float | None = None,
+    ) -> None:
+        """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
+
+        `train_dataloader`: a Dataset plug-in, a torch DataLoader, or any sized iterable of (inputs, targets);
+        `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
+        `schedulers`: what step k multiplies the learning rate with, plug-ins or functions of k; several are multiplied.
+        `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
+        `device_train_microbatch_size`: samples per forward pass, None for the whole batch.
+        `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
+        `allow`: pairs of algorithms that may go together though one of them declares a conflict.
+        `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
+        """
+        self._clocks = Clocks(setup_started)
+        seed_default(torch.device("cpu"), seed, "init")
+        seed_python(seed, "init")
+        module = model.build() if isinstance(model, Model) else model
+        where = device_of(device)
+        module.to(where)
+        loader = build_loader(train_dataloader, seed=seed, rank=0, world_size=1)
+        duration = _duration(max_duration, ssr)
+        self._state = state = State(
+            model=module,
+            optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
+            loss_fn=getattr(module, "loss", None) or torch.nn.functional.cross_entropy,
+            dataloader=loader,
+            steps=_steps(duration, loader, ssr),
+            max_duration=duration,
+            seed=seed,
+            device=where,
+            precision=precision,
+            microbatch_size=_positive(device_train_microbatch_size),
+            algorithms=_labelled(algorithms),
+            callbacks={k: c for k, c in _labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
+        )
+        destinations = [c for c in _labelled(callbacks).values() if isinstance(c, LoggerDestination)]
+        self._logger = Logger([*destinations, *_labelled(loggers).values()], state)
+        self._engine = Engine(state, self._logger, self._clocks, allow=allow)
+        self._eval_interval = _time("eval_interval", eval_interval)
+        self._loop = Loop(
+            rates=Rates([_factor(s) for s in _several(schedulers)]),
+            evaluators=_evaluators(eval_dataloader, state),
+            eval_every=Every(self._eval_interval, state),
+            scaler=gradient_scaler(where, precision),
+            closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
+        )
+        for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
+            self._engine.fire(event)
+
+    def fit(self, duration: str | Time | None = None) -> None:
+        """Train until `max_duration`, or for `duration` more; a fit that was stopped goes on where it was."""
+        state = self._state
+        if duration is not None:
+            self._extend(_duration(duration, state.steps.ssr))
+        elif state.progress >= 1:
+            raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
+        state.stop_reason = state.error = None
+        self._loop.interruption = None
+        self._loop.eval_every = Every(self._eval_interval, state)
+        try:
+            fit(state, self._engine, self._loop)
+        except BaseException as e:
+            self._clocks.stop()
+            state.error = e
+            self._tell(e)
+            raise
+
+    def request_stop(self, reason: str, exit_code: int = 143) -> None:
+        """Leave `fit` after the step under way with Interruption; may be called by a signal handler."""
+        self._loop.interruption = Interruption(f"training was stopped: {reason}", exit_code)
+
+    def lr_at(self, step: int) -> float:
+        """The learning rate of the first parameter group at a step, also of steps to come."""
+        group = self._state.optimizer.param_groups[0]
+        return float(group.get("initial_lr", group["lr"]) * self._loop.rates.at(step, self._state.steps))
+
+    def close(self) -> None:
+        """Close callbacks and loggers, each exactly once; calling it again does nothing."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def state(self) -> State:
+        """The record of this training."""
+        return self._state
+
+    @property
+    def logger(self) -> Logger:
+        """The facade to all logger destinations."""
+        return self._logger
+
+    @property
+    def clocks(self) -> dict[str, float]:
+        """Seconds by column of the `trials` view: setup_s, train_s, cpu_s, wall_s and the parts."""
+        return self._clocks.columns()
+
+    @property
+    def effective(self) -> dict[str, bool]:
+        """Whether each algorithm has really done something, by label."""
+        return effective(self._state.algorithms)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether training ended because its loss was nan or inf."""
+        return self._state.stop_reason == "diverged"
+
+    def _extend(self, duration: Time) -> None:
+        """Move the end to `duration` from here, in its unit (whole batches for epochs, which may be under way)."""
+        state = self._state
+        more = total_steps(duration, state.steps.per_epoch, 1, 1) if duration.unit is TimeUnit.EPOCH else None
+        now = state.timestamp.batch if more is not None else state.timestamp.get(duration.unit)
+        unit = TimeUnit.BATCH if more is not None else duration.unit
+        state.max_duration = Time(now + (duration.value if more is None else more), unit)
+        state.steps = _steps(state.max_duration, state.dataloader, state.steps.ssr)
+
+    def _tell(self, error: BaseException) -> None:
+        try:
+            self._engine.fire(Event.FIT_ERROR)
+        except Exception as e:
+            error.add_note(f"and a listener to fit_error raised {type(e).__name__}: {e}")
+
+
+def _time(what: str, given: str | Time) -> Time:
+    try:
+        return Time.parse(given) if isinstance(given, str) else given
+    except ValueError as e:
+        raise UsageError(f"{what}: {e}") from None
+
+
+def _duration(given: str | Time, ssr: float) -> Time:
+    duration = _time("max_duration", given)
+    if ssr <= 0:
+        raise UsageError(f"ssr must be positive, but got {ssr}")
+    if duration.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or duration.value == 0:
+        raise UsageError(f"max_duration is positive, in ep, ba, sp, tok or sec, but got {duration}")
+    return duration.scaled(ssr)
+
+
+def _steps(duration: Time, loader: Any, ssr: float) -> Steps:
+    sizes = sizes_of(loader)
+    if duration.unit is TimeUnit.SAMPLE and not (sizes.batch_size and sizes.samples):
+        raise UsageError(
+            f"max_duration is {duration}, but the loader does not say how many samples it has; use ep or ba"
+        )
+    total = total_steps(duration, sizes.batches, sizes.batch_size, sizes.samples)
+    return Steps(
+        total=1_000_000 if total is None else total,  # nothing measured yet; Rates corrects it at each step
+        per_epoch=sizes.batches,
+        batch_size=max(1, sizes.batch_size),
+        tokens_per_batch=sizes.tokens / sizes.batches,
+        ssr=ssr,
+    )
+
+
+def _positive(size: int | None) -> int | None:
+    if size is not None and size < 1:
+        raise UsageError(f"device_train_microbatch_size must be at least 1, but got {size}")
+    return size
+
+
+def _several(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
+
+
+def _factor(scheduler: Scheduler | Callable[[int], float]) -> Factor:
+    if isinstance(scheduler, Scheduler):
+        return scheduler.factor
+    return lambda step, steps: scheduler(step)
+
+
+def _labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:
+    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    labelled: dict[str, P] = {}
+    for plugin in given:
+        name = label = name_of(plugin)
+        count = 1
+        while label in labelled:
+            count += 1
+            label = f"{name}_{count}"
+        labelled[label] = plugin
+    return labelled
+
+
+def _evaluators(given: Any, state: State) -> list[Evaluator]:
+    named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
+    return [
+        Evaluator(name, build_loader(data, seed=state.seed, rank=0, world_size=1), _metrics(state.model))
+        for name, data in named.items()
+    ]
+
+
+def _metrics(model: torch.nn.Module) -> dict[str, Any]:
+    if not hasattr(model, "metrics"):
+        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
+    metrics = model.metrics()  # type: ignore[operator]
+    if not isinstance(metrics, dict):
+        raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
+    return metrics
