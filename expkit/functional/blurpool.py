@@ -54,7 +54,7 @@ def apply_blurpool(
     blur_first: bool = True,
     min_channels: int = 16,
 ) -> tuple[int, int]:
-    """Blur before subsampling in all of `model`; how many convolutions and pools were replaced. Twice is as good as once.
+    """Blur before subsampling in all of `model`; how many convolutions and pools it replaced, none the second time.
 
     Strided convolutions of at least `min_channels` inputs and strided max-pools; subclasses have a forward of their own
     and stay, and so do pools that return indices or round their size up. Shapes, weights and state-dict keys stay.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,21 @@ def smoothing_of(half_life: float, update_interval: float = 1.0) -> float:
     return float(2.0 ** (-update_interval / half_life))
 
 
-def tensors_of(module: nn.Module) -> dict[str, Tensor]:
-    """All parameters and buffers by name, each once; frozen parameters too, whose average is what they are."""
-    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+def places_of(module: nn.Module) -> dict[str, tuple[dict[str, Any], str]]:
+    """Where every parameter and buffer stands, by its name: the owner's dict and the key in it; each tensor once.
+
+    Walking a module takes longer than averaging a small one, so it is done once; looking up goes on finding the
+    right tensor where a layer puts a new one in its place.
+    """
+    places: dict[str, tuple[dict[str, Any], str]] = {}
+    seen: set[int] = set()
+    for prefix, owner in module.named_modules():
+        for tensors in (owner._parameters, owner._buffers):
+            for key, tensor in tensors.items():
+                if tensor is not None and id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    places[f"{prefix}.{key}" if prefix else key] = (tensors, key)
+    return places
 
 
 @torch.no_grad()
@@ -34,6 +47,6 @@ def update(averages: Iterable[Tensor], currents: Iterable[Tensor], smoothing: fl
 
 
 def swap(held: Iterable[Tensor], current: Iterable[Tensor]) -> None:
-    """Exchange the contents of two rows of tensors by pointer: no copy, no rounding, done twice nothing has happened."""
+    """Exchange the contents of two rows of tensors by pointer: no copy, no rounding; twice is not at all."""
     for a, b in zip(held, current, strict=True):
         a.data, b.data = b.data, a.data

@@ -13,7 +13,8 @@ def soft_cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean")
     The mean is over all places, so that one-hot probabilities give what their ids give. Ids of -100 count nowhere.
     """
     if is_soft(logits, targets):
-        return F.cross_entropy(logits, targets.to(logits.dtype), reduction=reduction)
+        dtype = torch.promote_types(logits.dtype, targets.dtype)  # half logits are as exact as the probabilities
+        return F.cross_entropy(logits.to(dtype), targets.to(dtype), reduction=reduction)
     return F.cross_entropy(logits, targets.long(), reduction=reduction)
 
 

@@ -1,0 +1,34 @@
+"""Memory: records kept in lists, for notebooks and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from expkit.trainer.logger import LoggerDestination
+
+
+@dataclass
+class Memory(LoggerDestination):
+    """Keeps every number in memory; `get_timeseries(name)` gives them back with their moments."""
+
+    series: Any = field(default_factory=dict, init=False, repr=False, compare=False)
+    hyperparameters: Any = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def log_metrics(self, metrics: Mapping[str, float], state: Any) -> None:
+        now = state.timestamp
+        for name, value in metrics.items():
+            moment = (now.batch, now.epoch, now.sample, now.token, state.train_s, state.cpu_s, state.wall_s, value)
+            self.series.setdefault(name, []).append(moment)
+
+    def log_hyperparameters(self, values: Mapping[str, Any], state: Any) -> None:
+        self.hyperparameters.update(values)
+
+    def get_timeseries(self, name: str) -> dict[str, list[float]]:
+        """Columns of equal length: batch, epoch, sample, token, train_s, cpu_s, wall_s, value; empty if unknown."""
+        rows = self.series.get(name, [])
+        return {column: [row[i] for row in rows] for i, column in enumerate(_COLUMNS)}
+
+
+_COLUMNS = ("batch", "epoch", "sample", "token", "train_s", "cpu_s", "wall_s", "value")

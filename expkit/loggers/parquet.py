@@ -1,0 +1,43 @@
+"""Parquet: the numbers of one attempt in the store, where every report finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from expkit.trainer.logger import LoggerDestination
+
+
+@dataclass
+class Parquet(LoggerDestination):
+    """Writes every number into the attempt's folder, a closed file every two seconds; 1 microsecond a scalar."""
+
+    attempt_dir: Path
+    """Folder of the attempt."""
+    id: str
+    """First 12 digits of the trial's id."""
+    replicate: int = 0
+    """Which repeat of the trial."""
+    attempt: int = 1
+    """Which try at the replicate."""
+    rank: int = 0
+    """Which process of the trial."""
+    _writer: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def log_metrics(self, metrics: Mapping[str, float], state: Any) -> None:
+        now = state.timestamp
+        stamp = (now.batch, now.epoch, now.iteration, now.sample, now.token, state.train_s, state.cpu_s, state.wall_s)
+        self._opened().log_many(metrics, stamp)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _opened(self) -> Any:
+        if self._writer is None:
+            from expkit.store.metrics import MetricsWriter
+
+            self._writer = MetricsWriter(self.attempt_dir, self.id, self.replicate, self.attempt, self.rank)
+        return self._writer

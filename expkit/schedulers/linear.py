@@ -1,0 +1,29 @@
+"""A straight line down, after a warm-up if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
+
+from expkit.duration import Time, TimeUnit
+from expkit.trainer.contracts import Scheduler
+from expkit.trainer.schedule import Steps
+
+
+@dataclass
+class Linear(Scheduler):
+    """From the full learning rate straight down; step k of a warm-up of W steps trains at (k + 1) / W of it."""
+
+    warmup: Time = field(default=Time(0, TimeUnit.DURATION))
+    """Span over which the rate rises in a straight line to its full value."""
+    alpha_f: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the full rate where the line ends, one step after the last."""
+
+    def factor(self, step: int, steps: Steps) -> float:
+        num_warmup = round(steps.of(self.warmup))
+        if step < num_warmup:
+            return (step + 1) / num_warmup
+        share = min(1.0, (step - num_warmup) / max(1, steps.total - num_warmup))
+        return 1 + (self.alpha_f - 1) * share
