@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import re
 import types
@@ -112,6 +113,8 @@ def takes_lists(hint: Any) -> bool:
 
 
 def _scalar(node: Scalar, options: tuple[Any, ...], path: str, problems: Problems) -> Any:
+    if node.style == "wrong":
+        return BAD
     problem = words.suspicious(node, switch=bool in options)
     if problem is not None:
         problems.add(node.mark, path, problem)
@@ -120,9 +123,15 @@ def _scalar(node: Scalar, options: tuple[Any, ...], path: str, problems: Problem
         value = read(node, options, path, problems)
         if value is not _NO:
             return value
-    hint = "; without the quotes it would be a number" if node.style == "quoted" and _number(node, options) else ""
-    problems.add(node.mark, path, f"must be {expected(options)}, but got {kind(node)}{hint}")
+    problems.add(node.mark, path, f"must be {expected(options)}, but got {kind(node)}{_advice(node, options)}")
     return BAD
+
+
+def _advice(node: Scalar, options: tuple[Any, ...]) -> str:
+    if node.style == "quoted" and _number(node, options):
+        return "; without the quotes it would be a number"
+    near = difflib.get_close_matches(node.text, map(str, _literals(options)), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 _NO: Any = object()

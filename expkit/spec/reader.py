@@ -126,7 +126,9 @@ class _Builder:
 
     def _refuse_tag(self, event: Any, mark: Mark) -> None:
         if event.tag is not None:
-            self.problems.add(mark, self._path(), f"tags such as {event.tag!r} are not allowed; files hold plain values")
+            self.problems.add(
+                mark, self._path(), f"tags such as {event.tag!r} are not allowed; files hold plain values"
+            )
 
     def _path(self) -> str:
         return self.stack[-1].child_path() if self.stack else ""
@@ -142,7 +144,9 @@ class _Builder:
             node, size = self.anchors[anchor]
             self._close(node, size, None)
             return
-        self.problems.add(mark, self._path(), f"*{anchor} stands for nothing; an anchor &{anchor} must be closed before")
+        self.problems.add(
+            mark, self._path(), f"*{anchor} stands for nothing; an anchor &{anchor} must be closed before"
+        )
         self._close(Scalar("", mark), 1, None)
 
     def _close(self, node: Node, size: int, anchor: str | None) -> None:

@@ -44,7 +44,7 @@ def _sentence(e: Mapping[str, Any]) -> str:
     if kind in _LIMITS:
         key, text = _LIMITS[kind]
         noun = "a whole number" if isinstance(got, int) else "a number"
-        return f"must be {noun} {text} {context[key]}, but got {plain(got)}"
+        return f"must be {noun} {text} {plain(context[key])}, but got {plain(got)}"
     if kind in ("value_error", "assertion_error"):
         return str(context.get("error", e["msg"]))
     if kind == "string_pattern_mismatch":
@@ -65,7 +65,7 @@ def plain(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value)
+    text = f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -28,7 +28,9 @@ def suspicious(scalar: Scalar, switch: bool = False) -> str | None:
     if _LEADING_ZERO.fullmatch(text):
         return f"{shown(text, False)} has a leading zero, which some read as octal; write {_stripped(text)}, or quote it if it is text"  # fmt: skip # noqa: E501
     if _CLOCK.fullmatch(text):
-        return f"{shown(text, False)} is read as a number by some; write a duration such as 90m, or quote it if it is text"
+        return (
+            f"{shown(text, False)} is read as a number by some; write a duration such as 90m, or quote it if it is text"
+        )
     if text == "None":
         return "None is Python's word; write null, or quote it if it is text"
     if text in SWITCH_ON | SWITCH_OFF and not switch:

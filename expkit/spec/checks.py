@@ -1,0 +1,67 @@
+"""What must hold between the parts of a recipe: methods that exclude each other, methods that lack what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+
+from expkit import plugins
+from expkit.spec.draft import Draft
+from expkit.spec.merge import find
+from expkit.spec.recipe import Component, Recipe
+from expkit.spec.tree import Map, Mark, Problems
+
+
+def check_recipe(recipe: Recipe, draft: Draft, problems: Problems) -> None:
+    """Problems between the parts; code of the user's own declares nothing before it runs and is not checked."""
+    provided = capabilities([recipe.model, recipe.data.train])
+    for one in recipe.algorithms.values():
+        missing = requires(one) - provided if provided is not None else frozenset()
+        if missing:
+            problems.add(_at(draft, one), f"algorithms.{one.name}", lacks(one.label, missing, recipe))
+    for one, other in combinations(recipe.algorithms.values(), 2):
+        if exclude_each_other(one, other):
+            problems.add(_at(draft, other), f"algorithms.{other.name}", f"cannot be used together with {one.label}")
+
+
+def lacks(label: str, missing: Iterable[str], recipe: Recipe) -> str:
+    """The sentence for a method that has nothing to work on."""
+    words = ", ".join(sorted(missing))
+    return (
+        f"{label} requires {words}, which model {recipe.model.label} and data {recipe.data.train.label} do not provide"
+    )
+
+
+def capabilities(components: Iterable[Component]) -> frozenset[str] | None:
+    """What plug-ins provide together with their settings; None where one of them is the user's own code."""
+    kinds = iter(("models", "datasets"))
+    provided: frozenset[str] = frozenset()
+    for one in components:
+        kind = next(kinds)
+        if plugins.is_import_path(one.name):
+            return None
+        provided |= plugins.build(kind, one.name, one.settings).capabilities()
+    return provided
+
+
+def requires(method: Component) -> frozenset[str]:
+    """Capabilities that a method declares to need."""
+    return _declared(method, "requires")
+
+
+def exclude_each_other(one: Component, other: Component) -> bool:
+    """Whether either declares a conflict with the other."""
+    return other.name in _declared(one, "conflicts") or one.name in _declared(other, "conflicts")
+
+
+def _declared(method: Component, what: str) -> frozenset[str]:
+    if plugins.is_import_path(method.name):
+        return frozenset()
+    declared: frozenset[str] = getattr(plugins.load("algorithms", method.name), what, frozenset())
+    return declared
+
+
+def _at(draft: Draft, method: Component) -> Mark:
+    node = find(draft.root, ["algorithms"])
+    entry = node.items.get(method.name) if isinstance(node, Map) else None
+    return entry.mark if entry else draft.root.mark

@@ -1,0 +1,245 @@
+"""A recipe whose tree is merged but not yet typed, and the recipes that come of it when parameters and methods change.
+
+A section is checked once for each value of the parameters it depends on, by its own paths or through references; so a
+thousand trials that differ in their methods share one model, one data set and one optimizer.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from expkit.errors import unknown
+from expkit.spec.components import component, single
+from expkit.spec.convert import BAD, build, convert, core_value, field_hints
+from expkit.spec.interpolate import Interpolator, references
+from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, merged, split
+from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings
+from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, join, kind, scalars
+from expkit.spec.trust import Trust
+from expkit.spec.words import NULL
+
+RECORDS: dict[str, type] = {"trainer": TrainerSettings, "metrics": Metrics, "runtime": Runtime}
+PLAIN = ("name", "seed")
+REQUIRED = ("version", "name", "model", "data", "optimizer", "trainer", "metrics")
+KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, *RECORDS, "seed", "presets")
+_NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A path of the recipe and the values that a sweep gives it."""
+
+    path: str
+    nodes: tuple[Node, ...]
+    values: tuple[Any, ...]
+    """The same as values, by the type of the field."""
+    mark: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm as a sweep switches it on: its name and what the sweep sets for it at one level."""
+
+    name: str
+    settings: Map
+
+
+class Draft:
+    """A merged recipe tree with the trust of its project."""
+
+    def __init__(self, root: Map, trust: Trust, parameters: Sequence[Parameter] = ()) -> None:
+        self.root = root
+        self.trust = trust
+        self.parameters = tuple(parameters)
+        self._sections: dict[tuple[Any, ...], Any] = {}
+        self._points: dict[tuple[int, ...], Map] = {}
+
+    def with_parameters(self, parameters: Sequence[Parameter]) -> Draft:
+        """The same recipe, to be varied."""
+        return Draft(self.root, self.trust, parameters)
+
+    def recipe(self, problems: Problems) -> Recipe | None:
+        """The recipe itself, None where something is wrong with it."""
+        self._check_keys(problems)
+        point = tuple(0 for _ in self.parameters)
+        made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
+        own = [Method(name, Map({}, self.root.mark)) for name in self.own_methods()]
+        methods = [self.method(method, point, problems) for method in own]
+        if problems.found:
+            return None
+        return self._assemble(made, by_label([m for m in methods if m], self.root, problems))
+
+    def own_methods(self) -> tuple[str, ...]:
+        """Names of the algorithms that the recipe itself switches on."""
+        node = self.root.get("algorithms")
+        return tuple(node.items) if isinstance(node, Map) else ()
+
+    def variant(self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems) -> Recipe | None:
+        """The recipe at a point (one index into the values of each parameter) with exactly these methods."""
+        made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
+        return None if problems.found else self._assemble(made, by_label(methods, self.root, problems))
+
+    def _assemble(self, made: Mapping[str, Any], algorithms: Mapping[str, Component]) -> Recipe:
+        return Recipe(
+            name=made["name"], model=made["model"], data=made["data"], optimizer=made["optimizer"],
+            scheduler=made["scheduler"], algorithms=algorithms, callbacks=made["callbacks"] or {},
+            trainer=made["trainer"], metrics=made["metrics"], seed=made["seed"] or 0,
+            runtime=made["runtime"] or Runtime(),
+        )  # fmt: skip
+
+    def _check_keys(self, problems: Problems) -> None:
+        for key in self.root.items.keys() - set(KEYS):
+            problems.add(self.root.items[key].mark, key, unknown("key", key, KEYS))
+        for key in REQUIRED:
+            if key not in self.root.items:
+                problems.add(self.root.mark, key, "is required")
+        version = self.root.get("version")
+        if version is not None and not (isinstance(version, Scalar) and version.text == "1"):
+            problems.add(version.mark, "version", f"must be 1, but got {kind(version)}")
+        if (variables := self.root.get("vars")) is not None:
+            _check_vars(variables, problems)
+        if (methods := self.root.get("algorithms")) is not None and not isinstance(methods, Map):
+            problems.add(methods.mark, "algorithms", _NO_MAP.format(key="algorithms", got=kind(methods)))
+
+    def section(self, key: str, point: tuple[int, ...], problems: Problems) -> Any:
+        """What stands under one top-level key, checked; None where it is absent or wrong."""
+        cached = (key, *(point[i] for i in self._depends(key)))
+        if cached not in self._sections:
+            root = self.tree(point, problems)
+            node = root.get(key)
+            made = None
+            if node is not None:
+                made = self._typed(key, Interpolator(root, problems).node(node, key, root), problems)
+            if problems.found:
+                return made
+            self._sections[cached] = made
+        return self._sections[cached]
+
+    def method(self, method: Method, point: tuple[int, ...], problems: Problems) -> Component | None:
+        """An algorithm at a point: what the recipe sets for it, and on top what the sweep sets."""
+        root = self.tree(point, problems)
+        own = root.get("algorithms")
+        below = own.items.get(method.name) if isinstance(own, Map) else None
+        at = below.mark if below and not method.settings.items else method.settings.mark
+        node: Node = method.settings
+        if below is not None:
+            node = merged(below.node, method.settings) if isinstance(below.node, Map) else below.node
+        path = f"algorithms.{method.name}"
+        plain = Interpolator(root, problems).node(node, path, node if isinstance(node, Map) else root)
+        return component(method.name, at, plain, "algorithms", path, self.trust, problems)
+
+    def method_depends(self, method: Method) -> tuple[int, ...]:
+        """Which parameters the settings of an algorithm depend on."""
+        return self._closure([f"algorithms.{method.name}"], [method.settings])
+
+    def tree(self, point: tuple[int, ...], problems: Problems) -> Map:
+        """The recipe's tree with the parameters of a point put in."""
+        if not self.parameters:
+            return self.root
+        if point not in self._points:
+            if len(self._points) > 64:
+                self._points.clear()
+            root = self.root
+            for parameter, index in zip(self.parameters, point, strict=True):
+                node = parameter.nodes[index]
+                root = assigned(root, parameter.path, Entry(node.mark, node), problems)
+            self._points[point] = root
+        return self._points[point]
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019 (a draft lives as long as its plan)
+    def _depends(self, key: str) -> tuple[int, ...]:
+        return self._closure([key], [])
+
+    def _closure(self, paths: list[str], nodes: list[Node]) -> tuple[int, ...]:
+        """Indices of the parameters at, above or below these paths, references followed."""
+        found: set[int] = set()
+        seen: set[str] = set()
+        while paths or nodes:
+            if not nodes:
+                path = paths.pop()
+                if path in seen:
+                    continue
+                seen.add(path)
+                hit = {i for i, p in enumerate(self.parameters) if _overlap(split(self.root, path), p.path, self.root)}
+                found |= hit
+                nodes += [n for i in hit for n in self.parameters[i].nodes]
+                nodes += self._at(path)
+                continue
+            for scalar in scalars(nodes.pop()):
+                paths += references(scalar.text)
+        return tuple(sorted(found))
+
+    def _at(self, path: str) -> list[Node]:
+        node: Node | None = self.root
+        for part in split(self.root, path):
+            node = node.get(part) if isinstance(node, Map) else None
+        return [] if node is None else [node]
+
+    def _typed(self, key: str, node: Node, problems: Problems) -> Any:
+        if key in SINGLE:
+            absent = isinstance(node, Scalar) and node.style != "quoted" and node.text in NULL
+            return None if absent and key == "scheduler" else single(node, SINGLE[key], key, self.trust, problems)
+        if key == "data":
+            return self._data(node, problems)
+        if key == "callbacks":
+            return self._many(node, problems)
+        value = build(RECORDS[key], node, key, problems) if key in RECORDS else _plain(key, node, problems)
+        return None if value is BAD else value
+
+    def _data(self, node: Node, problems: Problems) -> Data | None:
+        if not isinstance(node, Map):
+            problems.add(node.mark, "data", f"must be a map of train and eval, but got {kind(node)}")
+            return None
+        for key in node.items.keys() - {"train", "eval"}:
+            problems.add(node.items[key].mark, join("data", key), unknown("key", key, ("train", "eval")))
+        made = {}
+        for key in ("train", "eval"):
+            if key in node.items:
+                made[key] = single(node.items[key].node, NESTED["data"], join("data", key), self.trust, problems)
+            else:
+                problems.add(node.mark, join("data", key), "is required")
+        train, evaluation = made.get("train"), made.get("eval")
+        return Data(train, evaluation) if train and evaluation else None
+
+    def _many(self, node: Node, problems: Problems) -> dict[str, Component]:
+        if not isinstance(node, Map):
+            problems.add(node.mark, "callbacks", _NO_MAP.format(key="callbacks", got=kind(node)))
+            return {}
+        made = [
+            component(name, e.mark, e.node, "callbacks", join("callbacks", name), self.trust, problems)
+            for name, e in node.items.items()
+        ]
+        return by_label([m for m in made if m], node, problems, "callbacks")
+
+
+def by_label(
+    made: Iterable[Component], node: Node, problems: Problems, path: str = "algorithms"
+) -> dict[str, Component]:
+    """Components sorted by label; two of one label are a problem."""
+    found: dict[str, Component] = {}
+    for one in sorted(made, key=lambda c: c.label):
+        if one.label in found:
+            twice = f"{found[one.label].name} and {one.name} are both called {one.label!r}; name one with `as:`"
+            problems.add(node.mark, path, twice)
+        found[one.label] = one
+    return found
+
+
+def _plain(key: str, node: Node, problems: Problems) -> Any:
+    return convert(node, field_hints(Recipe)[key], key, problems)
+
+
+def _check_vars(node: Node, problems: Problems) -> None:
+    if not isinstance(node, Map):
+        problems.add(node.mark, "vars", f"must be a map of names and values, but got {kind(node)}")
+        return
+    core_value(node, "vars", problems)
+
+
+def _overlap(parts: Sequence[str], path: str, root: Map) -> bool:
+    other = split(root, path)
+    short = min(len(parts), len(other))
+    return list(parts[:short]) == other[:short]

@@ -1,0 +1,148 @@
+"""Which trials are the same: one hash over everything that can change the mathematics, and nothing else.
+
+In it: model, data, optimizer, scheduler and algorithms with every default filled in, plug-in versions, callbacks that
+change training, the trainer without checkpoints, the seed. A path to data or weights enters as its content.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from expkit import plugins
+from expkit.errors import UsageError
+from expkit.spec.convert import alternatives, field_hints
+from expkit.spec.recipe import Component, Recipe
+
+
+def trial_id(recipe: Recipe) -> str:
+    """64 hex digits; the first 12 are shown."""
+    return Identifier().id_of(recipe)
+
+
+def identity(recipe: Recipe) -> dict[str, Any]:
+    """What the id is the hash of, as JSON values."""
+    return json.loads(Identifier().text_of(recipe))  # type: ignore[no-any-return]
+
+
+class Identifier:
+    """Ids of many recipes: a component or trainer that recipes share is spelled once."""
+
+    def __init__(self) -> None:
+        self._spelled: dict[int, tuple[Any, str]] = {}  # the value is kept, so that its address stays its own
+        self._exact: dict[int, tuple[Any, bool]] = {}
+
+    def id_of(self, recipe: Recipe) -> str:
+        """sha256 of `text_of`."""
+        return hashlib.sha256(self.text_of(recipe).encode()).hexdigest()
+
+    def text_of(self, recipe: Recipe) -> str:
+        """JSON with sorted keys, put together from the parts."""
+        algorithms = self._many(recipe.algorithms, "algorithms")
+        changing = {k: c for k, c in recipe.callbacks.items() if _changes_training(c)} if recipe.callbacks else {}
+        callbacks = self._many(changing, "callbacks")
+        data = (
+            f'{{"eval":{self._one(recipe.data.eval, "datasets")},"train":{self._one(recipe.data.train, "datasets")}}}'
+        )
+        scheduler = self._one(recipe.scheduler, "schedulers") if recipe.scheduler else "null"
+        return (
+            f'{{"algorithms":{algorithms},"callbacks":{callbacks},"data":{data},'
+            f'"model":{self._one(recipe.model, "models")},"optimizer":{self._one(recipe.optimizer, "optimizers")},'
+            f'"scheduler":{scheduler},"seed":{recipe.seed},"trainer":{self._trainer(recipe)}}}'
+        )
+
+    def _many(self, components: Mapping[str, Component], kind: str) -> str:
+        return "{" + ",".join(f"{_json(k)}:{self._one(components[k], kind)}" for k in sorted(components)) + "}"
+
+    def _one(self, component: Component, kind: str) -> str:
+        known = self._spelled.get(id(component))
+        if known is None:
+            known = self._spelled[id(component)] = (component, spell(component, kind))
+        return known[1]
+
+    def _trainer(self, recipe: Recipe) -> str:
+        trainer = recipe.trainer
+        parts = {
+            "eval_interval": str(trainer.eval_interval),
+            "max_duration": str(trainer.max_duration),
+            "precision": trainer.precision,
+            "ssr": _plain(trainer.ssr),
+        }
+        if isinstance(trainer.microbatch, int) or (trainer.microbatch == "auto" and not self._is_exact(recipe)):
+            parts["microbatch"] = trainer.microbatch
+        return _json(parts)
+
+    def _is_exact(self, recipe: Recipe) -> bool:
+        """Whether a batch in parts gives the same gradient as the batch in one."""
+        known = self._exact.get(id(recipe.model))
+        if known is None:
+            known = self._exact[id(recipe.model)] = (recipe.model, _without_batch_statistics(recipe.model))
+        return known[1] and all(_exact_method(method) for method in recipe.algorithms.values())
+
+
+def spell(component: Component, kind: str) -> str:
+    """A component as it enters the id: name, settings and, of a plug-in, its version."""
+    if plugins.is_import_path(component.name):
+        return _json({"name": component.name, "settings": _plain(component.settings)})
+    cls = plugins.load(kind, component.name)
+    settings = {key: _content(value) if _is_path(cls, key) else value for key, value in component.settings.items()}
+    return _json({"name": component.name, "settings": _plain(settings), "version": cls.version})
+
+
+def _is_path(cls: type[plugins.Plugin], key: str) -> bool:
+    return key in _path_settings(cls)
+
+
+@functools.cache
+def _path_settings(cls: type[plugins.Plugin]) -> frozenset[str]:
+    return frozenset(key for key, hint in field_hints(cls).items() if Path in alternatives(hint))
+
+
+def _content(value: Any) -> Any:
+    if value is None:
+        return None
+    path = Path(value)
+    if path.is_file():
+        return {"sha256": _sha256(path)}
+    if path.is_dir():
+        return {"sha256": {str(p.relative_to(path)): _sha256(p) for p in sorted(path.rglob("*")) if p.is_file()}}
+    raise UsageError(f"there is no file {path}; its content is part of the trial's id")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _changes_training(callback: Component) -> bool:
+    if plugins.is_import_path(callback.name):
+        return True  # it may: what it declares is known only where it runs
+    return bool(getattr(plugins.load("callbacks", callback.name), "changes_training", False))
+
+
+def _without_batch_statistics(model: Component) -> bool:
+    if plugins.is_import_path(model.name):
+        return False
+    return "batchnorm" not in plugins.build("models", model.name, model.settings).capabilities()
+
+
+def _exact_method(method: Component) -> bool:
+    if plugins.is_import_path(method.name):
+        return False
+    return bool(getattr(plugins.load("algorithms", method.name), "exact_under_microbatching", True))
+
+
+def _plain(value: Any) -> Any:
+    """-0.0 is 0.0; all else stays."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
