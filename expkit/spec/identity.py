@@ -89,16 +89,14 @@ def spell(component: Component, kind: str) -> str:
     if plugins.is_import_path(component.name):
         return _json({"name": component.name, "settings": _plain(component.settings)})
     cls = plugins.load(kind, component.name)
-    settings = {key: _content(value) if _is_path(cls, key) else value for key, value in component.settings.items()}
+    settings = {
+        key: _content(value) if key in _path_settings(cls) else value for key, value in component.settings.items()
+    }
     return _json({"name": component.name, "settings": _plain(settings), "version": cls.version})
 
 
-def _is_path(cls: type[plugins.Plugin], key: str) -> bool:
-    return key in _path_settings(cls)
-
-
 @functools.cache
-def _path_settings(cls: type[plugins.Plugin]) -> frozenset[str]:
+def _path_settings(cls: Any) -> frozenset[str]:
     return frozenset(key for key, hint in field_hints(cls).items() if Path in alternatives(hint))
 
 

@@ -109,7 +109,7 @@ class Interpolator:
                 node.mark, path, f"${{{shown(inside, False)}}} must be ${{env:NAME}} or ${{env:NAME,default}}"
             )
             raise _Unresolved
-        value = os.environ.get(match["name"], match["default"])
+        value: str | None = os.environ.get(match["name"], match["default"])
         if value is None:
             self.problems.add(
                 node.mark, path, f"the environment variable {match['name']} is not set and has no default"

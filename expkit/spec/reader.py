@@ -60,7 +60,7 @@ def read_text(text: str, file: str, problems: Problems) -> Node:
     """One YAML document as a tree; an empty one is an empty scalar."""
     builder = _Builder(file, problems)
     try:
-        for event in yaml.parse(text, Loader=_PARSER):  # type: ignore[no-untyped-call]
+        for event in yaml.parse(text, Loader=_PARSER):
             builder.take(event)
     except yaml.reader.ReaderError as e:
         where = next((i for i, c in enumerate(text) if ord(c) == e.character), 0)
@@ -114,7 +114,7 @@ class _Builder:
                 plain = event.implicit[0] and not event.style
                 self._close(Scalar(event.value, mark, "plain" if plain else "quoted"), 1, event.anchor)
             case yaml.AliasEvent():
-                self._alias(event.anchor, mark)
+                self._alias(str(event.anchor), mark)
             case yaml.CollectionStartEvent():
                 self._open(event, mark)
             case yaml.CollectionEndEvent():

@@ -1,4 +1,4 @@
-"""A recipe as frozen values: what a trial trains, every default filled in. Each setting is explained under its field."""
+"""A recipe as frozen values, every default filled in: what a trial trains. A setting is explained under its field."""
 
 from __future__ import annotations
 

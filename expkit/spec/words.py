@@ -25,17 +25,16 @@ def suspicious(scalar: Scalar, switch: bool = False) -> str | None:
     text = scalar.text
     if scalar.style != "plain" or not text:
         return None
+    what = None
     if _LEADING_ZERO.fullmatch(text):
-        return f"{shown(text, False)} has a leading zero, which some read as octal; write {_stripped(text)}, or quote it if it is text"  # fmt: skip # noqa: E501
-    if _CLOCK.fullmatch(text):
-        return (
-            f"{shown(text, False)} is read as a number by some; write a duration such as 90m, or quote it if it is text"
-        )
-    if text == "None":
-        return "None is Python's word; write null, or quote it if it is text"
-    if text in SWITCH_ON | SWITCH_OFF and not switch:
-        return f"{text} means {'true' if text in SWITCH_ON else 'false'} to some; write true or false, or quote it if it is text"
-    return None
+        what = f"{shown(text, False)} has a leading zero, which some read as octal; write {_stripped(text)}"
+    elif _CLOCK.fullmatch(text):
+        what = f"{shown(text, False)} is read as a number by some; write a duration such as 90m"
+    elif text == "None":
+        what = "None is Python's word; write null"
+    elif text in SWITCH_ON | SWITCH_OFF and not switch:
+        what = f"{text} means {'true' if text in SWITCH_ON else 'false'} to some; write true or false"
+    return what and f"{what}, or quote it if it is text"
 
 
 def as_bool(text: str) -> bool | None:
