@@ -1,0 +1,189 @@
+"""The ways in which a comparison goes wrong, each looked at by one function: tables in, a traffic light out.
+
+A red guard withholds the headline and every verdict; amber is printed beside them. None of them fails on an empty
+table. speedup-science section B.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from expkit.analysis import phrases
+from expkit.analysis.model import Guard, Light, TargetInfo
+from expkit.analysis.noise import Floor
+from expkit.analysis.replicate import CONTENTION_RATIO, NOT_OWN_WORK, Replicate, counts
+from expkit.analysis.time_to_target import Crossing
+
+RESOLUTION = 0.02
+"""A share of the time to target; evaluations that lie closer resolve it well (A3)."""
+
+
+def target_before_data(target: TargetInfo) -> Guard:
+    """B1: whether the target was there before the first trial that is no baseline started."""
+    if target.value is None:
+        return Guard("target", "amber", None, "No target: time to target is not measured.")
+    if target.exploratory:
+        return Guard("target", "amber", target.value, "TARGET SET AFTER DATA: exploratory.")
+    return Guard("target", "green", target.value, target.sentence or "Target fixed before the first arm ran.")
+
+
+def aa_floor(floor: Floor, clock: str) -> Guard:
+    """A17: whether two runs of identical code differ by no more than chance."""
+    where = f"in {phrases.clock_name(clock)}"
+    if floor.eps is None or floor.contains_one is None:
+        had = phrases.count(floor.pairs, "A/A pair")
+        return Guard("noise floor", "red", None, f"No noise floor {where}: {had} where at least 2 are needed.")
+    size = f"A/A ratio {phrases.factor(floor.ratio)} {where}, noise floor {phrases.percent(floor.eps)}"
+    if floor.contains_one:
+        return Guard("noise floor", "green", floor.eps, f"{size}: identical code does not differ.")
+    return Guard("noise floor", "red", floor.eps, f"{size}: identical code differs, so no time can be trusted.")
+
+
+def contention(replicates: Sequence[Replicate], clock: str) -> Guard:
+    """B5: whether somebody else had the machine; red only where the headline's clock suffers from it."""
+    done = [r for r in replicates if r.complete]
+    ratios = [ratio for r in done if (ratio := r.wall_over_cpu) is not None]
+    median = statistics.median(ratios) if ratios else None
+    hit = [r for r in done if r.contended]
+    if not hit:
+        found = f" (wall/CPU {median:.2f} median)" if median is not None else ""
+        return Guard("contention", "green", median, f"No contention: nothing else had the machine{found}.")
+    found = f"wall/CPU {median:.2f} median, " if median is not None else ""
+    shared = f"Machine was shared ({found}above {CONTENTION_RATIO} or flagged in {len(hit)} of {len(done)} replicates)"
+    if clock == "cpu_s":
+        return Guard("contention", "amber", median, f"{shared}. Wall-clock ratios withheld; CPU time shown.")
+    return Guard("contention", "red", median, f"{shared}: ratios of {phrases.clock_name(clock)} withheld.")
+
+
+def drift(replicates: Sequence[Replicate]) -> Guard:
+    """B6: replicates around which the reference workload moved by more than 10 %; counted and named, still compared."""
+    done = [r for r in replicates if r.complete]
+    moved = _names(r for r in done if "drift" in r.timing_reasons)
+    if not moved:
+        return Guard("drift", "green", 0, "No drift: the reference workload stayed within 10 % around every trial.")
+    what = f"The reference workload moved by more than 10 % around {len(moved)} of {len(done)} replicates"
+    return Guard("drift", "amber", len(moved), f"{what}: {phrases.listing(moved)}.")
+
+
+def own_timing(replicates: Sequence[Replicate]) -> Guard:
+    """Replicates that were resumed or shared the machine by agreement: their pairs are left out on every clock."""
+    done = [r for r in replicates if r.complete]
+    out = _names(r for r in done if set(NOT_OWN_WORK) & set(r.timing_reasons))
+    if not out:
+        return Guard("timing", "green", 0, "Every complete trial ran in one go and by itself.")
+    what = f"{len(out)} of {len(done)} replicates resumed or shared, their times left out: {phrases.listing(out)}."
+    return Guard("timing", "red" if len(out) == len(done) else "amber", len(out), what)
+
+
+def blocks_complete(replicates: Sequence[Replicate]) -> Guard:
+    """Whether every block has all its replicates; the others give the pairs that they have."""
+    by_block: dict[int, list[bool]] = {}
+    for one in replicates:
+        by_block.setdefault(one.block, []).append(one.complete)
+    full = sum(all(done) for done in by_block.values())
+    sentence = f"{full} of {phrases.count(len(by_block), 'block')} complete."
+    if not by_block:
+        return Guard("blocks", "amber", 0, "No block is planned.")
+    return Guard("blocks", "green" if full == len(by_block) else "amber", full / len(by_block), sentence)
+
+
+def failures(replicates: Sequence[Replicate]) -> Guard:
+    """B22: trials that failed or diverged; they stay in the counts and withhold the verdict of their arm."""
+    found = counts(replicates)
+    if not found.failed + found.diverged:
+        return Guard("failures", "green", 0, "No trial failed or diverged.")
+    arms = sorted({r.arm for r in replicates if r.state in ("failed", "diverged")})
+    sentence = (
+        f"{found.failed} of {phrases.count(found.planned, 'trial')} failed and {found.diverged} diverged, "
+        f"in {phrases.listing(arms)}; no verdict on these arms."
+    )
+    return Guard("failures", "amber" if found.complete else "red", found.failed + found.diverged, sentence)
+
+
+def methods_effective(idle: Mapping[str, frozenset[str]]) -> Guard:
+    """B20: methods that found nothing to do, by arm; they get no credit."""
+    arms = sorted(arm for arm, methods in idle.items() if methods)
+    methods = sorted(set().union(*idle.values())) if idle else []
+    if not arms:
+        return Guard("methods applied", "green", 0, "Every method did something in every trial.")
+    did = f"{phrases.listing(methods)} did nothing in {phrases.count(len(arms), 'arm')}: {phrases.listing(arms)}."
+    return Guard("methods applied", "amber", len(arms), f"{did} No credit for that.")
+
+
+def one_setting(replicates: Sequence[Replicate]) -> Guard:
+    """Whether all ran in one setting on one host; times are compared within a setting only."""
+    settings = {r.setting for r in replicates if r.setting}
+    hosts = sorted({r.host for r in replicates if r.host})
+    if len(settings) < 2 and len(hosts) < 2:
+        return Guard("setting", "green", len(settings), "One setting, one host.")
+    sentence = f"{phrases.count(len(settings), 'setting')} on {phrases.count(len(hosts), 'host')}"
+    named = f" ({phrases.listing(hosts)})" if len(hosts) > 1 else ""
+    return Guard("setting", "amber", len(settings), f"{sentence}{named}: times are compared within a setting only.")
+
+
+def one_code(replicates: Sequence[Replicate]) -> Guard:
+    """Whether all ran the same code."""
+    versions = sorted({r.code_sha for r in replicates if r.code_sha})
+    if len(versions) > 1:
+        what = f"{len(versions)} code versions are mixed: {phrases.listing([v[:12] for v in versions])}."
+        return Guard("code", "amber", len(versions), what)
+    if any(r.dirty for r in replicates):
+        return Guard("code", "amber", len(versions), "One code version, with changes that were not committed.")
+    return Guard("code", "green", len(versions), "One code version, committed.")
+
+
+def resolution(crossings: Iterable[Crossing]) -> Guard:
+    """B10: how finely evaluations resolve the time to target, the median bracket as a share of the time."""
+    shares = [(c.bracket[1] - c.bracket[0]) / c.t for c in crossings if c.hit and c.t and c.bracket]
+    if not shares:
+        return Guard("evaluation resolution", "amber", None, "No trial reached the target: no resolution to speak of.")
+    share = statistics.median(shares)
+    sentence = f"Time resolution: {100 * share:.2g} % of the time to target, interpolated."
+    return Guard("evaluation resolution", "green" if share <= RESOLUTION else "amber", share, sentence)
+
+
+def hits(num_hits: int, n: int) -> Guard:
+    """B15: trials that never reached the target; they are counted as later than their last evaluation."""
+    if n == 0:
+        return Guard("hits", "amber", None, "No complete trial to look for the target in.")
+    if num_hits == n:
+        return Guard("hits", "green", 1, f"All {phrases.count(n, 'trial')} reached the target and kept it.")
+    missed = f"{n - num_hits} of {phrases.count(n, 'trial')} never reached the target and kept it"
+    return Guard("hits", "amber", num_hits / n, f"{missed}: counted as later than their last evaluation.")
+
+
+def red(guards: Iterable[Guard]) -> list[Guard]:
+    """Those that withhold the headline."""
+    return [g for g in guards if g.light == "red"]
+
+
+def lights(guards: Iterable[Guard]) -> Counter[Light]:
+    """How many of each colour."""
+    return Counter(g.light for g in guards)
+
+
+def headline_clock(replicates: Sequence[Replicate], requested: str) -> tuple[str, str]:
+    """(clock, sentence): the requested one, or CPU time where the machine was shared and CPU time can stand in.
+
+    It can where every complete trial was one thread on a CPU: then its CPU time is what the wall clock would have
+    shown on a machine of its own. B5, A17.
+    """
+    done = [r for r in replicates if r.complete]
+    name = phrases.clock_name(requested)
+    hit = sum(r.contended for r in done)
+    if requested == "cpu_s" or not hit:
+        return requested, f"Times are {name} ({requested})."
+    shared = f"the machine was shared during {hit} of {len(done)} replicates"
+    if all(r.single_threaded for r in done):
+        return "cpu_s", f"Times are CPU time (cpu_s) instead of {name}, because {shared}; every trial was one thread."
+    return requested, f"Times are {name} ({requested}), but {shared} and CPU time cannot stand in: no time is claimed."
+
+
+def _names(replicates: Iterable[Replicate]) -> list[str]:
+    return [f"{r.id} r{r.replicate}" for r in replicates]
+
+
+GuardOf = Callable[[Sequence[Replicate]], Guard]
+OF_REPLICATES: tuple[GuardOf, ...] = (drift, own_timing, blocks_complete, failures, one_setting, one_code)
