@@ -102,12 +102,21 @@ class Store:
 
     def state_of(self, id12: str, replicate: int) -> str:
         """One of STATES. `lost` where claimed or running was written and nobody is left who could end it."""
+        return self.look(id12, replicate)[0]
+
+    def look(self, id12: str, replicate: int) -> tuple[str, Status | None]:
+        """The state as `state_of` says it, and the status as it was written.
+
+        A status that cannot be read makes the replicate `lost`, and the file is on `set_aside`.
+        """
+        damaged = len(self.set_aside)
         status = self.read_status(id12, replicate)
         if status is None:
-            return "claimed" if claims.newest(self.layout, id12, replicate)[1] else "pending"
+            held = claims.newest(self.layout, id12, replicate)[1]
+            return "claimed" if held else "lost" if len(self.set_aside) > damaged else "pending", None
         if status.state not in ("claimed", "running") or self._is_alive(id12, replicate, status):
-            return status.state
-        return status.state if claims.newest(self.layout, id12, replicate)[1] else "lost"
+            return status.state, status
+        return status.state if claims.newest(self.layout, id12, replicate)[1] else "lost", status
 
     def replicates(self, id12: str) -> list[int]:
         """Numbers of a trial's replicates, in order."""
@@ -128,6 +137,10 @@ class Store:
     def sweeps(self) -> list[str]:
         """Names of all sweeps, sorted."""
         return sweeps.names(self.layout)
+
+    def sweep_record(self, sweep: str) -> dict[str, Any]:
+        """created_utc, file and sha256 of a sweep; empty where there is none."""
+        return read_json(self.layout.sweep_record(sweep), self.set_aside) or {}
 
     def write_settings(self, sweep: str, settings: Mapping[str, Any]) -> None:
         """Write what the report of a sweep needs to know of its file: clock, ci, metric, mode, baseline_arm, ..."""

@@ -1,0 +1,126 @@
+"""Questions to the store in SQL: a DuckDB connection with the views of `views`, locked to exactly the store's files.
+
+Metrics files are read natively by DuckDB and are the only files it may open; everything else comes as Arrow tables
+that are read when a query first names them. A connection shows the store as it was when it was opened.
+Opening costs about 0.2 s at 2,000 metrics files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from expkit.errors import QueryError
+from expkit.store import guard, tables
+from expkit.store.atomic import Unreadable
+from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
+from expkit.store.scan import checked, scan
+from expkit.store.store import Store
+from expkit.store.sweeps import plan_schema
+from expkit.store.views import VIEWS
+
+LOCK = (
+    "SET enable_external_access = false",
+    "SET autoload_known_extensions = false",
+    "SET autoinstall_known_extensions = false",
+    "SET allow_community_extensions = false",
+    "SET python_enable_replacements = false",  # else SQL could name the caller's variables
+    "SET lock_configuration = true",  # last: nothing above can be undone
+)
+Params = Sequence[Any] | Mapping[str, Any]
+
+
+class Connection:
+    """A runs folder as it was when this was made. Close it, or use it in a `with`."""
+
+    def __init__(self, root: Path) -> None:
+        self._store = Store(root)
+        self._found = list(scan(self._store.layout))
+        self._files = checked(self._found, METRICS_SCHEMA_VERSION, self._store.set_aside)
+        self._loaders = self._lazy()
+        self._con = duckdb.connect(":memory:")
+        self._open()
+
+    @property
+    def set_aside(self) -> list[Unreadable]:
+        """Files that could not be read so far, each once, with the reason. Records are read when a query needs them."""
+        return list(dict.fromkeys(self._store.set_aside))
+
+    def table(self, sql: str, params: Params = ()) -> pa.Table:
+        """The answer to one reading statement as an Arrow table; QueryError for anything else."""
+        statement = guard.read_statement(self._con, sql)
+        self._load(sql)
+        try:
+            return self._con.sql(statement, params=params or None).to_arrow_table()
+        except (duckdb.Error, pa.ArrowException) as e:
+            raise QueryError(guard.first_lines(e)) from None
+
+    def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
+        """The answer to one reading statement, a dict a row."""
+        return self.table(sql, params).to_pylist()  # type: ignore[no-any-return]
+
+    def interrupt(self) -> None:
+        """Stop the running query, from another thread."""
+        self._con.interrupt()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._con.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        for name, (schema, _) in self._loaders.items():
+            self._con.register(name, schema.empty_table())
+        self._con.register("_spans", tables.attempt_spans(self._store, self._found))
+        if self._files:
+            self._con.execute("SET VARIABLE expkit_files = ?", [self._files])
+            self._con.execute("SET allowed_paths = getvariable('expkit_files')")
+            self._con.execute("CREATE VIEW _metrics AS SELECT * FROM read_parquet(getvariable('expkit_files'))")
+        else:
+            self._con.register("_metrics", SCHEMA.empty_table())
+        for view in VIEWS:
+            self._con.execute(view.statement)
+        for statement in LOCK:
+            self._con.execute(statement)
+
+    def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
+        plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])
+        return {
+            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._found)),
+            "_params": (tables.PARAMS, lambda: tables.params(self._store, self._found)),
+            "_events": (tables.EVENTS, lambda: tables.events(self._store, self._found)),
+            "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),
+            "_sweep_trials": (plan, lambda: tables.sweep_trials(self._store)),
+        }
+
+    def _load(self, sql: str) -> None:
+        words = set(re.findall(r"\w+", sql.lower()))
+        for name in list(self._loaders):
+            if words & (_NEEDED_BY[name] | {name}):
+                _, load = self._loaders.pop(name)
+                self._con.register(name, load())
+
+
+_NEEDED_BY = {
+    "_trials": {"trials", "algorithms", "speedups", "curve", "aligned"},
+    "_params": {"params"},
+    "_events": {"events"},
+    "_sweeps": {"sweeps"},
+    "_sweep_trials": {"sweep_trials", "speedups"},
+}
+"""Which words of a query need which table. Names cannot hide: functions that run SQL given as text are refused."""
+
+
+def connect(root: Path) -> Connection:
+    """Open a runs folder for questions. A folder that is empty or missing has all views, without rows."""
+    return Connection(Path(root).absolute())
