@@ -81,6 +81,19 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """One line of a legend: a colour with a dash pattern, or with a shape, and whose they are."""
+
+    label: str
+    colour: str
+    dash: tuple[int, ...] = ()
+    shape: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", clean(self.label))
+
+
+@dataclass(frozen=True)
 class Chart:
     """A Vega-Lite specification without a width (the face gives it) and the table of the numbers behind it."""
 
@@ -91,8 +104,8 @@ class Chart:
     caption: str
     """n, kind of interval, what is left out."""
     table: Table
-    legend: tuple[str, ...] = ()
-    """Labels of the legend, in order; empty for a chart that labels its marks directly."""
+    legend: tuple[Entry, ...] = ()
+    """Under the chart and not in it, because names have any length; empty where marks are labelled directly."""
 
     def __post_init__(self) -> None:
         for name in ("title", "alt", "caption"):

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from expkit.report.blocks import Cell, Chart, Column, Table
+from expkit.report.blocks import Cell, Chart, Column, Entry, Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ((1, 0), (6, 3), (2, 2), (10, 3), (8, 3, 2, 3), (4, 4))
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 GREY = "#808080"
+PARTS = (*COLOURS, "#999999", "#555555", "#004D73", "#7A3500")
 MOST = 24
 """Marks with a label of their own that one chart shows; the table behind it has all."""
 MOST_LINES = 10
@@ -90,7 +91,7 @@ def forest(
         {"data": _values([{}]), "mark": {"type": "rule", "color": GREY, "strokeWidth": 1.5}, "encoding": {"x": {"datum": centre, "type": "quantitative"}}},
         {"data": _values(has_ends), "mark": {"type": "rule", "color": COLOURS[0], "strokeWidth": 3}, "encoding": {"x": {**x, "field": "lo"}, "x2": {"field": "hi"}, "y": y}},
         {"mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": COLOURS[0]}, "encoding": {"x": {**x, "field": "value"}, "y": y}},
-        {"mark": {"type": "text", "align": "left", "dy": -13, "limit": {"expr": "width"}, "aria": False}, "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name", "type": "nominal"}}},
+        {"mark": {"type": "text", "align": "left", "dy": -13, "limit": {"expr": "0.86 * width"}, "aria": False}, "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name", "type": "nominal"}}},
     ]  # fmt: skip
     if band is not None:
         layers.insert(0, _band({"x": {"datum": band[0], "type": "quantitative"}, "x2": {"datum": band[1]}}))
@@ -107,7 +108,9 @@ def curves(
     labels = [name for name, _ in shown]
     colour, dash, _ = _channels(labels, looks)
     rows = [
-        {"arm": name, "x": x, "y": y, "lo": lo, "hi": hi} for name, points in shown for x, y, lo, hi in thinned(points)
+        {"arm": name, "x": x, "y": y, "lo": lo, "hi": hi, "fill": looks[name].colour}
+        for name, points in shown
+        for x, y, lo, hi in thinned(points)
     ]
     reach = [v for row in rows for v in (row["y"], row["lo"], row["hi"]) if isinstance(v, float)]
     reach += [target] if target is not None else []
@@ -115,7 +118,7 @@ def curves(
     y_scale = {"domain": _padded(reach), "nice": False, "zero": False}
     y = {"type": "quantitative", "scale": y_scale, "axis": {"title": y_axis, "values": ticks(*_padded(reach))}}
     layers: list[dict[str, Any]] = [
-        {"mark": {"type": "area", "opacity": 0.12}, "transform": [{"filter": "datum.lo != null"}], "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": colour}},
+        {"mark": {"type": "area", "opacity": 0.12}, "transform": [{"filter": "datum.lo != null"}], "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "detail": {"field": "arm", "type": "nominal"}, "fill": {"field": "fill", "type": "nominal", "scale": None}}},
         {"mark": {"type": "line", "interpolate": "linear", "clip": True}, "encoding": {"x": x, "y": {**y, "field": "y"}, "color": colour, "strokeDash": dash, "strokeWidth": _channel(labels, [4 if looks[label].colour == GREY else 2 for label in labels])}},
     ]  # fmt: skip
     if target is not None:
@@ -124,7 +127,7 @@ def curves(
             {"data": _values([{"t": target_text}]), "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -3, "dx": 4}, "encoding": {"x": {"value": 0}, "y": {"datum": target, "type": "quantitative"}, "text": {"field": "t", "type": "nominal"}}},
         ]  # fmt: skip
     spec = {"height": 300, "data": {"values": rows}, "layer": layers}
-    return Chart(title, spec, alt, _left_out(caption, lines, MOST_LINES, "arms"), table, tuple(labels))
+    return Chart(title, spec, alt, _left_out(caption, lines, MOST_LINES, "arms"), table, tuple(Entry(name, looks[name].colour, dash=looks[name].dash) for name in labels))
 
 
 def crosses(
@@ -154,7 +157,7 @@ def crosses(
     if x_band is not None:
         layers.insert(0, _band({"x": {"datum": x_band[0], "type": "quantitative"}, "x2": {"datum": x_band[1]}}))
     spec = {"height": 320, "data": {"values": rows}, "layer": layers}
-    return Chart(title, spec, alt, _left_out(caption, points, MOST_LINES, "arms"), table, tuple(labels))
+    return Chart(title, spec, alt, _left_out(caption, points, MOST_LINES, "arms"), table, tuple(Entry(name, looks[name].colour, shape=looks[name].shape) for name in labels))
 
 
 def bars(
@@ -174,13 +177,14 @@ def bars(
     y_scale = {"domain": [-0.6, len(shown) - 0.4], "nice": False, "zero": False, "reverse": True}
     y = {"field": "row", "type": "quantitative", "axis": None, "scale": y_scale}
     x = {"field": "from", "type": "quantitative", "axis": _axis(axis, None), "scale": {"zero": True, "nice": False}}
-    colour = {"field": "part", "type": "nominal", "title": None, "scale": {"domain": parts, "range": [*COLOURS, "#999999", "#555555", "#004D73", "#7A3500"][: len(parts)]}}  # fmt: skip
+    colours = [PARTS[i % len(PARTS)] for i in range(len(parts))]
+    colour = {"field": "part", "type": "nominal", "legend": None, "scale": {"domain": parts, "range": colours}}
     layers = [
         {"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.7}, "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "end"}, "color": colour}},
-        {"data": _values(names), "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -2, "limit": {"expr": "width"}, "aria": False}, "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name", "type": "nominal"}}},
+        {"data": _values(names), "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -2, "limit": {"expr": "0.86 * width"}, "aria": False}, "encoding": {"x": {"value": 0}, "y": y, "text": {"field": "name", "type": "nominal"}}},
     ]  # fmt: skip
     spec = {"height": ROW * len(shown) + 10, "data": {"values": rows}, "layer": layers}
-    return Chart(title, spec, alt, _left_out(caption, stacks, MOST, "arms"), table, tuple(parts))
+    return Chart(title, spec, alt, _left_out(caption, stacks, MOST, "arms"), table, tuple(Entry(name, colour, shape="square") for name, colour in zip(parts, colours, strict=True)))
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
@@ -201,7 +205,7 @@ def thinned(points: Sequence[tuple[float, float, float | None, float | None]], m
 
 def _row(i: int, each: Estimate) -> dict[str, Any]:
     ends = (each.lo, each.hi) if each.lo is not None and each.hi is not None else (None, None)
-    return {"row": i, "name": f"{each.label}  {each.text}", "value": each.value, "lo": ends[0], "hi": ends[1]}
+    return {"row": i, "name": each.label, "value": each.value, "lo": ends[0], "hi": ends[1]}
 
 
 def _forest_table(axis: str, estimates: Sequence[Estimate], label: str) -> Table:
@@ -243,13 +247,13 @@ def _scale(reach: Sequence[float], log: bool) -> dict[str, Any]:
 
 
 def _axis(title: str, values: list[float] | None) -> dict[str, Any]:
-    axis: dict[str, Any] = {"title": title, "format": ",.12~g"}
+    axis: dict[str, Any] = {"title": title, "format": ",.12~g", "tickCount": 5}
     return axis if values is None else {**axis, "values": values}
 
 
 def _channel(labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     names = list(labels)
-    return {"field": "arm", "type": "nominal", "title": None, "sort": names, "scale": {"domain": names, "range": list(values)}}  # fmt: skip
+    return {"field": "arm", "type": "nominal", "legend": None, "sort": names, "scale": {"domain": names, "range": list(values)}}  # fmt: skip
 
 
 def _channels(labels: Sequence[str], looks: Mapping[str, Style]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

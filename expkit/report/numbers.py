@@ -44,6 +44,11 @@ def count(number: int, word: str, plural: str = "") -> str:
     return f"{number:,} {word if number == 1 else plural or word + 's'}"
 
 
+def moment(utc: str | None) -> str:
+    """`2026-07-01 12:00:05 UTC` for the ISO form that records keep."""
+    return utc.replace("T", " ").replace("Z", " UTC") if utc else DASH
+
+
 def cell(text: str, value: float | None = None, tone: Tone = "") -> Cell:
     """A cell that is a quiet dash where the text is one."""
     return ABSENT if text == DASH else Cell(text, value if value is None or math.isfinite(value) else None, tone)

@@ -5,7 +5,6 @@ The first drawing in a process takes 0.5 s, later ones 0.03 to 0.1 s.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Mapping
@@ -28,8 +27,6 @@ CONFIG: dict[str, Any] = {
         "labelFlush": False, "titlePadding": 8,
     },
     "text": {"fontSize": 12, "color": INK, "font": FONT},
-    "legend": {"orient": "bottom", "labelFontSize": 12, "labelColor": INK, "symbolSize": 110, "symbolStrokeWidth": 2,
-               "rowPadding": 4, "columnPadding": 18, "offset": 12},
 }  # fmt: skip
 
 
@@ -43,15 +40,8 @@ def draw(chart: Chart, width: int, prefix: str) -> str:
 
 def specification(chart: Chart, width: int) -> Mapping[str, Any]:
     """The complete Vega-Lite specification at a width: what a face draws, and what a user may take away."""
-    config = copy.deepcopy(CONFIG)
-    config["legend"] |= {"columns": _columns(chart.legend, width), "labelLimit": width - 60}
     fit = {"type": "fit-x", "contains": "padding"}
-    return {"$schema": SCHEMA, "description": chart.alt, **chart.spec, "width": width, "autosize": fit, "config": config}
-
-
-def _columns(labels: tuple[str, ...], width: int) -> int:
-    widest = 55 + 6.6 * max(map(len, labels), default=0)  # symbol, gap and about 6.6 pixels a letter
-    return max(1, min(len(labels) or 1, int(width / widest)))
+    return {"$schema": SCHEMA, "description": chart.alt, **chart.spec, "width": width, "autosize": fit, "config": CONFIG}
 
 
 def _settled(svg: str, prefix: str) -> str:

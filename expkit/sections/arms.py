@@ -40,8 +40,6 @@ def _table(summary: Summary, arms: list[Arm]) -> Table:
         Column("difference", "quality difference", f"{dq} interval", "right"),
         Column("quality", metric_name(summary), f"mean, {ci} interval", "right", minor=True),
         Column("target", "time to target", "s, hits", "right"),
-        Column("time", "time", f"s {summary.clock}", "right", minor=True),
-        Column("trials", "trials", "complete / planned", "right", minor=True),
     )
     note = (
         f"Speedup = baseline time / arm time on {summary.clock}, paired by seed; more than one is faster. "
@@ -62,8 +60,6 @@ def _row(summary: Summary, arm: Arm) -> dict[str, Cell]:
         "difference": ABSENT if arm.baseline else cell(interval(difference, decimals, signed=True), difference.value),
         "quality": cell(interval(quality, decimals), quality.value),
         "target": _target(arm),
-        "time": cell(seconds(arm.time_s), arm.time_s),
-        "trials": Cell(f"{arm.complete} / {arm.planned}", arm.complete, "warn" if arm.complete < arm.planned else ""),
     }
 
 
@@ -117,6 +113,8 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
     other = next((a.other_clock for a in arms if a.other_clock), "the other clock")
     columns = (
         Column("arm", "arm"),
+        Column("trials", "trials", "complete / planned", "right"),
+        Column("time", f"time, {summary.clock}", "s, geometric mean", "right"),
         Column("other", f"speedup on {other}", f"×, {ci} interval", "right"),
         Column("target", "speedup to target", f"×, {ci} interval", "right"),
         Column("p", "p of sign flips", "", "right"),
@@ -126,6 +124,8 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
     rows = tuple(
         {
             "arm": Cell(arm.label, code=True, strong=arm.baseline),
+            "trials": Cell(f"{arm.complete} / {arm.planned}", arm.complete, "warn" if arm.complete < arm.planned else ""),
+            "time": cell(seconds(arm.time_s), arm.time_s),
             "other": ratio_cell(arm.speedup_other_clock),
             "target": ratio_cell(arm.target_speedup),
             "p": cell(fixed(arm.p_sign_flip, 4), arm.p_sign_flip),

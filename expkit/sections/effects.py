@@ -24,7 +24,7 @@ class Effects(Section):
     def blocks(self, summary: Summary) -> Sequence[Block]:
         if not summary.effects:
             return [Text("Main effects need arms that differ in one method only and are complete for the same seeds; there are none yet.")]  # fmt: skip
-        return [_table(summary), *_charts(summary)]
+        return [_table(summary), *_charts(summary), *_shapley(summary)]
 
 
 def _table(summary: Summary) -> Table:
@@ -37,10 +37,8 @@ def _table(summary: Summary) -> Table:
         Column("quality_resolved", "excludes 0"),
         Column("n", "n", "seeds", "right"),
         Column("contexts", "contexts", "", "right", minor=True),
-        Column("shapley_time", "Shapley, speedup", f"×, {ci} interval", "right", minor=True),
-        Column("shapley_quality", "Shapley, quality", f"{ci} interval", "right", minor=True),
     )
-    note = "A main effect is the mean over all contexts of switching the method on, linear in log-time; Shapley credits add up to the total of all methods together."  # fmt: skip
+    note = "A main effect is the mean over all contexts of switching the method on, linear in log-time."
     return Table(columns, tuple(_row(summary, e) for e in summary.effects), note=note)
 
 
@@ -54,9 +52,33 @@ def _row(summary: Summary, effect: Effect) -> dict[str, Cell]:
         "quality_resolved": Cell("yes" if effect.resolved_quality else "no", tone="" if effect.resolved_quality else "quiet"),
         "n": Cell(str(effect.time.n), effect.time.n),
         "contexts": Cell(str(effect.contexts), effect.contexts),
-        "shapley_time": ratio_cell(effect.shapley_time),
-        "shapley_quality": _points(effect.shapley_quality, decimals),
     }  # fmt: skip
+
+
+def _shapley(summary: Summary) -> list[Block]:
+    credited = [e for e in summary.effects if e.shapley_time.value is not None or e.shapley_quality.value is not None]
+    if not credited:
+        return []
+    ci, decimals = unique([level(e.shapley_time) for e in credited]), quality_decimals(summary)
+    columns = (
+        Column("method", "method"),
+        Column("time", "credit in speedup", f"×, {ci} interval", "right"),
+        Column("quality", f"credit in {metric_name(summary)}", f"{ci} interval", "right"),
+        Column("n", "n", "seeds", "right"),
+        Column("sentence", "in words"),
+    )
+    rows = tuple(
+        {
+            "method": Cell(e.method, code=True),
+            "time": ratio_cell(e.shapley_time),
+            "quality": _points(e.shapley_quality, decimals),
+            "n": Cell(str(e.shapley_time.n), e.shapley_time.n),
+            "sentence": cell(e.sentence or "–"),
+        }
+        for e in credited
+    )
+    note = "Credits in time multiply, credits in quality add up, to the effect of all methods together."
+    return [Table(columns, rows, "Shapley credit of each method", note, folded=True)]
 
 
 def _points(it: Interval, decimals: int) -> Cell:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from expkit.analysis.model import Summary
 from expkit.report.blocks import Block, Cell, Code, Column, Table
-from expkit.report.numbers import DASH, cell, metric_name
+from expkit.report.numbers import DASH, cell, metric_name, moment
 from expkit.report.section import Section
 
 COLUMNS = (Column("key", "what"), Column("value", "value"))
@@ -32,8 +32,8 @@ class Provenance(Section):
 def _settings(summary: Summary) -> Iterator[tuple[str, str]]:
     target = summary.target
     yield "sweep", summary.sweep
-    yield "report made", summary.generated_utc or DASH
-    yield "sweep begun", summary.created_utc or DASH
+    yield "report made", moment(summary.generated_utc)
+    yield "sweep begun", moment(summary.created_utc)
     yield "metric", f"{metric_name(summary)}, {summary.mode}"
     yield "clock", summary.clock
     yield "interval", f"{100 * summary.ci:g} %"

@@ -15,8 +15,8 @@ LIGHTS: dict[str, tuple[str, Tone]] = {"red": ("✕ red", "bad"), "amber": ("! a
 COLUMNS = (
     Column("light", "light"),
     Column("guard", "guard"),
-    Column("number", "number", align="right"),
     Column("sentence", "what it found"),
+    Column("number", "number", align="right"),
 )
 
 
@@ -44,6 +44,6 @@ def _row(guard: Guard) -> dict[str, Cell]:
     return {
         "light": Cell(text, tone=tone),
         "guard": Cell(guard.name),
-        "number": cell(number, guard.number),
         "sentence": Cell(guard.sentence),
+        "number": cell(number, guard.number),
     }
