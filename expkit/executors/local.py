@@ -50,7 +50,8 @@ class Local(Executor):
     def poll(self, timeout_s: float) -> list[Outcome]:
         """The attempts that ended; those whose grace is over are killed on the way."""
         self._kill_overdue()
-        if self._workers is None:
+        if not self._running:
+            time.sleep(timeout_s)
             return []
         outcomes = []
         for ended in self._workers.wait(timeout_s):

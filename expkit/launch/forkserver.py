@@ -69,11 +69,11 @@ class _Server:
         """Until the socket ends; no trial survives it."""
         try:
             while True:
-                ready, _, _ = select.select([self._channel, self._wake_r], [], [])
+                ready, _, _ = select.select([self._channel.fileno(), self._wake_r], [], [])
                 if self._wake_r in ready:
                     os.read(self._wake_r, 4096)
                     self._reap()
-                if self._channel in ready and not self._read():
+                if self._channel.fileno() in ready and not self._read():
                     return
         finally:
             self._kill_all()
@@ -161,7 +161,7 @@ def _be_a_trial(request: dict[str, Any], server: int, isolation: str, inherited:
         os.environ.update(request["env"])
         if isolation == "spawn":
             command = [sys.executable, "-P", "-m", "expkit.launch.worker", request["attempt"]]
-            os.execve(command[0], command, dict(os.environ))
+            os.execve(command[0], command, dict(os.environ))  # noqa: S606
         code = _train(request["attempt"])
     except BaseException:
         import traceback
@@ -189,9 +189,9 @@ def _redirect(log: Path) -> None:
         os.dup2(source, target)
     os.close(nothing)
     os.close(out)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
-    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115, PTH123
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
 
 
 def _forget_the_server(inherited: tuple[int, ...]) -> None:

@@ -118,9 +118,9 @@ class Workers:
 
     def _lost(self) -> list[Ended]:
         """The server has died: its trials die with it; the next start begins a new one."""
-        keys = list(self._pids)
+        keys, told = list(self._pids), any(self._pids.values())
         self.close()
-        if not keys:
+        if not told:
             raise EnvironmentFault("the fork server ended before it could start a trial; its reason stands above")
         return [Ended(key, None) for key in keys]
 

@@ -1,0 +1,144 @@
+"""Compose: from a recipe to a trainer that is ready to fit. Here, and only here, code of the user's own is imported."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from expkit import plugins
+from expkit.errors import PluginError
+from expkit.plugins import Plugin
+from expkit.spec.recipe import Component, Recipe
+from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.callback import Callback
+from expkit.trainer.contracts import Dataset, Model, Optimizer, Scheduler
+from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.streams import seed_default, seed_python
+from expkit.trainer.trainer import Trainer
+
+Made = Plugin | Callable[..., Any]
+P = TypeVar("P", bound=Plugin)
+
+
+def compose(
+    recipe: Recipe,
+    *,
+    trust: Iterable[str],
+    loggers: Iterable[LoggerDestination],
+    setup_started: float | None = None,
+    rank: int = 0,
+    world_size: int = 1,
+) -> Trainer:
+    """The trainer of a trial; model weights are drawn from the stream (seed, "init")."""
+    allowed = tuple(trust)
+    seed_default(torch.device("cpu"), recipe.seed, "init")
+    seed_python(recipe.seed, "init")
+    model = _model(recipe.model, allowed)
+    settings = recipe.trainer
+    return Trainer(
+        model=model,
+        train_dataloader=_loader(recipe.data.train, allowed, recipe.seed, rank, world_size),
+        eval_dataloader=_loader(recipe.data.eval, allowed, recipe.seed, rank, world_size),
+        optimizers=_optimizer(recipe.optimizer, allowed, model),
+        schedulers=[_of(s, "schedulers", Scheduler, allowed) for s in (recipe.scheduler,) if s is not None],
+        algorithms=_all_of(recipe.algorithms, "algorithms", Algorithm, allowed),
+        callbacks=_all_of(recipe.callbacks, "callbacks", Callback, allowed),
+        loggers=tuple(loggers),
+        max_duration=settings.max_duration,
+        ssr=settings.ssr,
+        precision=settings.precision,
+        device=recipe.runtime.device,
+        device_train_microbatch_size=settings.microbatch if isinstance(settings.microbatch, int) else None,
+        eval_interval=settings.eval_interval,
+        seed=recipe.seed,
+        setup_started=setup_started,
+    )
+
+
+def own_sources(recipe: Recipe) -> list[Path]:
+    """The source files of the user's own components, once they are imported; sorted, each once."""
+    every = [recipe.model, recipe.data.train, recipe.data.eval, recipe.optimizer, recipe.scheduler,
+             *recipe.algorithms.values(), *recipe.callbacks.values()]  # fmt: skip
+    names = {component.name for component in every if component and plugins.is_import_path(component.name)}
+    modules = [sys.modules[plugins.parse_import_path(name)[0]] for name in names]
+    return sorted({Path(module.__file__) for module in modules if module.__file__})
+
+
+def _model(component: Component, trust: tuple[str, ...]) -> torch.nn.Module:
+    made = _made(component, "models", trust)
+    module = made.build() if isinstance(made, Model) else _called(made, component)()
+    if not isinstance(module, torch.nn.Module):
+        raise PluginError(f"model {component.name} must give a torch.nn.Module, but gave {type(module).__name__}")
+    return module
+
+
+def _loader(component: Component, trust: tuple[str, ...], seed: int, rank: int, world_size: int) -> Any:
+    made = _made(component, "datasets", trust)
+    place = {"seed": seed, "rank": rank, "world_size": world_size}
+    if isinstance(made, Dataset):
+        return made.build(**place)
+    make = _called(made, component)
+    return make(**{name: value for name, value in place.items() if _takes(make, name)})
+
+
+def _optimizer(component: Component, trust: tuple[str, ...], model: torch.nn.Module) -> Any:
+    made = _made(component, "optimizers", trust)
+    if isinstance(made, Optimizer):
+        return made.build(model.parameters())
+    return _called(made, component)(model.parameters())
+
+
+def _all_of(components: Mapping[str, Component], kind: str, contract: type[P], trust: tuple[str, ...]) -> dict[str, P]:
+    return {label: _of(component, kind, contract, trust) for label, component in components.items()}
+
+
+def _of(component: Component, kind: str, contract: type[P], trust: tuple[str, ...]) -> P:
+    made = _made(component, kind, trust)
+    if not isinstance(made, contract):
+        raise PluginError(f"{component.name} must be a subclass of {contract.__module__}.{contract.__name__}")
+    return made
+
+
+def _made(component: Component, kind: str, trust: tuple[str, ...]) -> Made:
+    """A plug-in with its settings, or the user's callable with its arguments."""
+    if not plugins.is_import_path(component.name):
+        return plugins.build(kind, component.name, component.settings)
+    found = plugins.import_path(component.name, trust)
+    if isinstance(found, type) and issubclass(found, Plugin):
+        return _configured(found, component)
+    if not callable(found):
+        raise PluginError(f"{component.name} is neither a class nor a function, but {type(found).__name__}")
+    return functools.partial(found, **component.settings)
+
+
+def _configured(cls: type[Plugin], component: Component) -> Plugin:
+    from pydantic import ValidationError
+
+    try:
+        return plugins.adapter(cls).validate_python(dict(component.settings))  # type: ignore[no-any-return]
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "settings"
+        raise PluginError(f"{component.name}: {where}: {first['msg']}") from None
+
+
+def _called(made: Made, component: Component) -> Callable[..., Any]:
+    if isinstance(made, Plugin):
+        raise PluginError(f"{component.name} is a plug-in of another kind: {type(made).__mro__[1].__name__}")
+    return made
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some functions written in C do not say
+        return False
+    given = parameters.get(name)
+    bound = isinstance(function, functools.partial) and name in function.keywords
+    return given is not None and not bound and given.kind is not inspect.Parameter.POSITIONAL_ONLY

@@ -1,0 +1,191 @@
+"""Drive: run a list of replicates through an executor, settle how each ended, tell a listener. One loop, one thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import uuid
+from collections import Counter, deque
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+from expkit.launch.executor import Executor, Outcome
+from expkit.launch.failure import DISK_FULL
+from expkit.plan.trial import Cell
+from expkit.store.claims import Claim
+from expkit.store.owner import Owner
+from expkit.store.records import FINAL, Status, now_utc
+from expkit.store.store import Store
+
+MISSING = frozenset({"pending", "claimed", "interrupted", "lost"})
+"""What running again does: never started, or begun without a result."""
+TICK_S = 0.2
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell of a plan with the replicate that stands for it in the store."""
+
+    cell: Cell
+    replicate: int
+
+    @property
+    def id12(self) -> str:
+        """The trial's folder."""
+        return self.cell.trial.id12
+
+    def name(self) -> str:
+        """`ema+label_smoothing seed 17 r0`."""
+        return f"{self.cell.trial.arm} seed {self.cell.trial.seed} r{self.replicate}"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What every attempt of one driver run is told."""
+
+    trust: tuple[str, ...] = ()
+    python_path: tuple[str, ...] = ()
+    exclusive: bool = False
+    target_hash: str | None = None
+    driver: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+class Listener(Protocol):
+    """Who watches a drive."""
+
+    def started(self, job: Job, attempt: Path) -> None:
+        """A trial begins."""
+
+    def ended(self, job: Job, state: str, status: Status | None, attempt: Path | None) -> None:
+        """A trial has ended, here or in another driver's hands; `attempt` is None for the latter."""
+
+    def tick(self) -> None:
+        """Some time has passed."""
+
+
+class Stop:
+    """Whether somebody wants us to stop: the first INT or TERM lets running steps finish, the second kills."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self.twice = False
+        self._handlers: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._handlers = {n: signal.signal(n, self._hear) for n in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _hear(self, number: int, _: FrameType | None) -> None:
+        self.twice = self.number is not None
+        self.number = self.number or number
+
+
+class Drive:
+    """One driver run over some jobs; `tally` counts the states that they ended in."""
+
+    def __init__(self, store: Store, executor: Executor, order: Order, listener: Listener, stop: Stop) -> None:
+        self.tally: Counter[str] = Counter()
+        self._store = store
+        self._executor = executor
+        self._order = order
+        self._listener = listener
+        self._stop = stop
+        self._running: dict[Path, tuple[Job, Claim]] = {}
+        self._held: list[Job] = []
+
+    def run(self, jobs: Iterable[Job], *, states: Collection[str] = MISSING) -> Counter[str]:
+        """Run the jobs in their order, those in one of `states`; others' are waited for. Gives the tally."""
+        waiting = deque(jobs)
+        while waiting or self._running or self._held:
+            if self._stop.number is not None:
+                waiting.clear()
+                self._held.clear()
+                self._end_running()
+            self._fill(waiting, states)
+            for outcome in self._executor.poll(TICK_S):
+                self._settle(outcome)
+            waiting.extend(self._freed())
+            self._listener.tick()
+        return self.tally
+
+    def _fill(self, waiting: deque[Job], states: Collection[str]) -> None:
+        while waiting and len(self._running) < self._executor.slots:
+            job = waiting.popleft()
+            claim = self._store.claim(job.id12, job.replicate, self._order.driver, only=states)
+            if claim is None:
+                self._not_ours(job)
+            else:
+                self._submit(job, claim)
+
+    def _submit(self, job: Job, claim: Claim) -> None:
+        order = dataclasses.asdict(self._order)
+        driver = order.pop("driver")
+        owner = dataclasses.asdict(Owner.this_process())
+        attempt = self._store.new_attempt(job.id12, job.replicate, driver, driver_owner=owner, **order)
+        self._running[attempt] = (job, claim)
+        self._executor.submit(attempt)
+        self._listener.started(job, attempt)
+
+    def _not_ours(self, job: Job) -> None:
+        """Another driver has it, or has brought it to an end since we looked."""
+        state = self._store.state_of(job.id12, job.replicate)
+        if state in FINAL:
+            self._count(job, state, None)
+        else:
+            self._held.append(job)
+
+    def _freed(self) -> list[Job]:
+        """Jobs of other drivers that have come to an end, well or not; they are looked at again."""
+        freed = [j for j in self._held if self._store.state_of(j.id12, j.replicate) not in ("claimed", "running")]
+        self._held = [job for job in self._held if job not in freed]
+        return freed
+
+    def _end_running(self) -> None:
+        for attempt in self._executor.running():
+            (self._executor.kill if self._stop.twice else self._executor.cancel)(attempt)
+
+    def _settle(self, outcome: Outcome) -> None:
+        job, claim = self._running.pop(outcome.attempt)
+        status = self._store.read_status(job.id12, job.replicate)
+        if status is not None and status.state in ("claimed", "running") and outcome.code is not None:
+            status = self._last_word(status, outcome)
+            self._store.write_status(job.id12, job.replicate, status)
+        claim.release()
+        self._count(job, self._store.state_of(job.id12, job.replicate), outcome.attempt)
+
+    def _last_word(self, status: Status, outcome: Outcome) -> Status:
+        """The status of a trial that could not write its own."""
+        now = now_utc()
+        if self._stop.number is not None:
+            return dataclasses.replace(status, state="interrupted", ended_utc=now, message=outcome.sentence())
+        cause = cause_of(outcome)
+        return dataclasses.replace(status, state="failed", cause=cause, ended_utc=now, message=outcome.sentence())
+
+    def _count(self, job: Job, state: str, attempt: Path | None) -> None:
+        self.tally[state] += 1
+        self._listener.ended(job, state, self._store.read_status(job.id12, job.replicate), attempt)
+
+
+def cause_of(outcome: Outcome) -> str:
+    """One of the store's causes for a process that said nothing itself."""
+    if outcome.out_of_memory:
+        return "oom"
+    if outcome.code == DISK_FULL:
+        return "disk"
+    return "signal" if outcome.code is not None and outcome.code < 0 else "ended-early"
+
+
+def exit_code(tally: Counter[str], stop: Stop) -> int:
+    """130 or 143 where we were asked to stop, 1 where a trial has no result or all diverged, else 0."""
+    if stop.number is not None:
+        return 128 + stop.number
+    without_result = sum(count for state, count in tally.items() if state not in ("complete", "diverged", "pruned"))
+    all_diverged = bool(tally) and set(tally) == {"diverged"}
+    return 1 if without_result or all_diverged else 0

@@ -1,0 +1,91 @@
+"""Targets: the file beside a sweep that says which quality is to be reached, fixed before the sweep is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from expkit.errors import UsageError
+from expkit.spec.recipe import Pilot, Primary
+from expkit.store.atomic import write_text
+from expkit.store.records import now_utc
+from expkit.store.strict import strict
+
+Target = Mapping[str, Any]
+"""{metric, mode, value, rule, seeds, finals, ladder, trials, utc, expkit, hash}."""
+
+
+def target_file(sweep_file: Path) -> Path:
+    """`ablate.yaml` -> `ablate.target.json`, to be committed with it."""
+    return sweep_file.with_name(f"{sweep_file.stem}.target.json")
+
+
+def given(primary: Primary, value: float) -> Target:
+    """A target that the recipe gives as a number; nothing was derived, so it has no date of its own."""
+    return hashed({"metric": primary.name, "mode": primary.mode, "value": value, "rule": "given", "seeds": [],
+                   "finals": [], "ladder": [], "trials": [], "utc": None})  # fmt: skip
+
+
+def derived(
+    primary: Primary,
+    pilot: Pilot,
+    seeds: Sequence[int],
+    firsts: Sequence[float],
+    finals: Sequence[float],
+    trials: Sequence[str],
+) -> Target:
+    """A target from the first and last evaluations of pilot runs."""
+    from expkit import __version__
+    from expkit.analysis.target import ladder, lowest_final
+
+    return hashed({
+        "metric": primary.name,
+        "mode": primary.mode,
+        "value": lowest_final(finals, primary.mode),
+        "rule": pilot.rule,
+        "seeds": list(seeds),
+        "finals": list(finals),
+        "ladder": [list(rung) for rung in ladder(firsts, finals)],
+        "trials": list(trials),
+        "utc": now_utc(),
+        "expkit": __version__,
+    })  # fmt: skip
+
+
+def hashed(target: Target) -> Target:
+    """The target with 12 hex over everything else in it."""
+    plain = strict({key: value for key, value in target.items() if key != "hash"})
+    return {**plain, "hash": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]}
+
+
+def write(path: Path, target: Target) -> None:
+    """Write the file as a whole, a key a line."""
+    write_text(path, json.dumps(target, indent=1, ensure_ascii=False) + "\n")
+
+
+def read(path: Path) -> Target:
+    """The target of a file; UsageError where somebody has changed it by hand or it is none."""
+    try:
+        target = json.loads(path.read_text(encoding="utf-8"))
+        float(target["value"]), str(target["metric"]), str(target["hash"])
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise UsageError(
+            f"{path} is no target file ({type(e).__name__}: {e}); write it anew with expkit pilot"
+        ) from None
+    if hashed(target)["hash"] != target["hash"]:
+        raise UsageError(f"{path} was changed by hand: its hash does not fit; give a number in the recipe's "
+                         "metrics.target instead, or write it anew with expkit pilot --force")  # fmt: skip
+    return target  # type: ignore[no-any-return]
+
+
+def pilot_seeds(count: int) -> list[int]:
+    """Seeds of the pilot, above 2**31, so that no seed of a grid is among them."""
+    return [_seed("pilot", i) for i in range(count)]
+
+
+def _seed(purpose: str, index: int) -> int:
+    digest = hashlib.sha256(f"{purpose}\0{index}".encode()).digest()
+    return 2**31 + int.from_bytes(digest[:4], "big") % 2**31

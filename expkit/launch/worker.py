@@ -1,0 +1,153 @@
+"""Worker: one attempt at a trial in a process of its own, from the folder on disk to its final status.
+
+`python -P -m expkit.launch.worker runs/trials/<id12>/r0/attempts/1`. Exit code 0: complete or diverged; 1: failed;
+128 + n: interrupted by signal n. Nothing is complete before its last metrics are on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from expkit import provenance
+from expkit.errors import Interruption
+from expkit.launch import process
+from expkit.launch.attempt import Attempt
+from expkit.launch.compose import compose, own_sources
+from expkit.launch.failure import DISK_FULL, cause_of, message_of
+from expkit.launch.neighbours import Neighbours
+from expkit.launch.reference import Reference, measure
+from expkit.launch.setting import setting, setting_hash
+from expkit.launch.timing import reasons
+from expkit.launch.watch import Asked, Heart
+from expkit.loggers.parquet import Parquet
+from expkit.spec.files import load_recipe
+from expkit.spec.recipe import Recipe
+from expkit.store.lock import lock_dir
+from expkit.trainer.trainer import Trainer
+
+
+def main(argv: list[str]) -> int:
+    """Run the attempt whose folder is the only argument."""
+    return run_attempt(Path(argv[0]))
+
+
+def run_attempt(attempt_dir: Path) -> int:
+    """Train what the folder says and write how it went; the exit code of this process."""
+    attempt = Attempt.open(attempt_dir)
+    with Asked() as asked, Heart(attempt) as heart, Neighbours(lock_dir()) as neighbours:
+        try:
+            attempt.begin()
+            measured = _train(attempt, asked, heart, neighbours)
+        except BaseException as e:  # SystemExit and KeyboardInterrupt of the user's code as well
+            return _failed(attempt, asked, e)
+        attempt.end("diverged" if measured.diverged else "complete", **measured.columns())
+    return 0
+
+
+def _failed(attempt: Attempt, asked: Asked, error: BaseException) -> int:
+    """Write why the trial has no result; the whole traceback goes to the log."""
+    traceback.print_exception(error)
+    stopped = isinstance(error, Interruption | KeyboardInterrupt) and asked.number is not None
+    try:
+        if stopped:
+            attempt.end("interrupted", message=str(error))
+        else:
+            attempt.end("failed", cause=cause_of(error), message=message_of(error))
+    except OSError:
+        traceback.print_exc()
+        return DISK_FULL  # the driver tries to write it in our place
+    return 128 + (asked.number or 0) if stopped else 1
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What the status says of a trial that trained to its end."""
+
+    trainer: Trainer
+    recipe: Recipe
+    before: Reference
+    after: Reference
+    reasons: list[str]
+    code_sha: str
+
+    @property
+    def diverged(self) -> bool:
+        """A loss that was nan or inf, or a primary metric that is at the end."""
+        last = self.final().get(self.recipe.metrics.primary.name, 0.0)
+        return self.trainer.state.stop_reason == "diverged" or last != last or abs(last) == float("inf")
+
+    def final(self) -> dict[str, float]:
+        """The last value of each metric."""
+        return {"train/loss": self.trainer.state.train_loss, **self.trainer.state.metrics}
+
+    def columns(self) -> dict[str, Any]:
+        """The fields of the status."""
+        state = self.trainer.state
+        values = setting(self.recipe.runtime, torch.__version__, state.device.type, state.microbatch_size)
+        return {
+            "setting": values,
+            "setting_hash": setting_hash(values),
+            "clocks": self.trainer.clocks,
+            "timing_valid": not self.reasons,
+            "timing_reasons": self.reasons,
+            "effective": self.trainer.effective,
+            "reference_s": [self.before.cpu_s, self.after.cpu_s],
+            "code_sha": self.code_sha,
+            "final": self.final(),
+            "message": "the loss or the primary metric is not finite" if self.diverged else None,
+        }
+
+
+def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours) -> _Measured:
+    recipe = load_recipe(attempt.recipe, trust_imports=attempt.trust)
+    torch.set_num_threads(recipe.runtime.threads)
+    sys.path[:0] = attempt.python_path
+    before, reference_s = _timed_reference()
+    number = attempt.record["attempt"]
+    logger = Parquet(attempt_dir=attempt.folder, id=attempt.id12, replicate=attempt.replicate, attempt=number)
+    started_s = time.perf_counter() - process.age_s() + reference_s  # process start, were there no reference workload
+    trainer = compose(recipe, trust=attempt.trust, loggers=[logger], setup_started=started_s)
+    try:
+        heart.watch(trainer)
+        asked.watch(trainer)
+        trainer.fit()
+    finally:
+        trainer.close()  # the last metrics file
+    after, _ = _timed_reference()
+    why = reasons(
+        trainer.clocks,
+        threads=recipe.runtime.threads,
+        on_cpu=trainer.state.device.type == "cpu",
+        resumed=attempt.resumed,
+        shared=neighbours.seen(),
+        reference_s=(before.cpu_s, after.cpu_s),
+    )
+    return _Measured(trainer, recipe, before, after, why, _code_sha(recipe))
+
+
+def _code_sha(recipe: Recipe) -> str:
+    """Version of the code that trains: expkit's own, and where the user's takes part, of both."""
+    sources = own_sources(recipe)
+    if not sources:
+        return provenance.code_sha()
+    digest = hashlib.sha256(provenance.code_sha().encode())
+    for source in sources:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _timed_reference() -> tuple[Reference, float]:
+    started_s = time.perf_counter()
+    return measure(), time.perf_counter() - started_s
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
