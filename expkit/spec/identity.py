@@ -90,7 +90,7 @@ def spell(component: Component, kind: str) -> str:
         return _json({"name": component.name, "settings": _plain(component.settings)})
     cls = plugins.load(kind, component.name)
     settings = {
-        key: _content(value) if key in _path_settings(cls) else value for key, value in component.settings.items()
+        key: _content(value) if key in paths else value for key, value in component.settings.items()
     }
     return _json({"name": component.name, "settings": _plain(settings), "version": cls.version})
 

@@ -25,7 +25,7 @@ class Scalar:
     text: str
     mark: Mark
     style: Literal["plain", "quoted", "made", "wrong"] = "plain"
-    """`made` comes from an interpolation: converted like a plain one, never suspicious; `wrong` was complained about."""
+    """`made` comes from an interpolation: converted like a plain one, never suspicious; `wrong` is known to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""A sweep as frozen values: which methods, parameters and seeds to try of one recipe, in which order, and how to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from expkit.spec.draft import Draft, Method, Parameter
+from expkit.spec.expressions import Expression
+from expkit.spec.recipe import Natural, Recipe
+from expkit.spec.tree import Mark
+from expkit.spec.trust import Trust
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way in which a method is on: with these settings."""
+
+    label: str
+    """`ema`, or `colout[p_row=0.1]` where a candidate has several levels."""
+    method: Method
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that a design switches on and off; its levels exclude each other."""
+
+    name: str
+    label: str
+    levels: tuple[Level, ...]
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which sets of the candidates are tried."""
+
+    kind: str
+    mark: Mark = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Methods of which no two may be on together."""
+
+    methods: tuple[str, ...]
+    because: str
+    declared: bool = False
+    """Whether a method says so itself, and not the file."""
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A method that makes no sense without something."""
+
+    method: str
+    needs: tuple[str, ...]
+    """Capabilities of model and data, or other methods."""
+    because: str
+    declared: bool = False
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A condition under which a configuration is not run."""
+
+    when: Expression
+    because: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order trials run."""
+
+    kind: Literal["blocked_random"] = "blocked_random"
+    """Block after block, in random order within a block."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Draws the order; it is in no id."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a sweep may cost at most."""
+
+    max_trials: Natural | None = None
+    """A plan of more trials is refused."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How trials are run; nothing of it is in a trial's id."""
+
+    executor: str = "local"
+    """Name of an executor."""
+    jobs: Natural = 1
+    """Trials at a time; more than one only under `shared` timing."""
+    timing: Literal["exclusive", "shared"] = "exclusive"
+    """exclusive: nothing else of expkit runs on the host, times are valid; shared: times are marked."""
+    reuse: Literal["same_setting", "any", "never"] = "same_setting"
+    """Which trials of other sweeps count as done here."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How results are judged."""
+
+    clock: Literal["train_s", "cpu_s", "wall_s"] = "train_s"
+    """The clock of the speedups."""
+    ci: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    """Level of the intervals."""
+    non_inferiority: Annotated[float, Field(ge=0)] = 0.005
+    """How much worse the primary metric may be and still count as not worse, in its unit."""
+    confirmatory: Annotated[tuple[str, ...], Field(max_length=5)] = ()
+    """Arms that were the question before the first trial ran."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Everything that a plan and a driver need to know."""
+
+    name: str
+    path: Path
+    text: str = field(repr=False)
+    """The file as given."""
+    draft: Draft = field(repr=False, compare=False)
+    """The recipe with `set` and the overrides in it, and the parameters that vary it."""
+    recipe: Recipe
+    """The recipe itself at the first value of each parameter, with its own methods."""
+    candidates: tuple[Candidate, ...]
+    baseline: tuple[Level, ...]
+    """The set that effects are measured against."""
+    always: tuple[Level, ...]
+    """Methods of every arm of the design that are no candidates."""
+    forced: frozenset[str]
+    """Names of candidates that `always` keeps on."""
+    constant: tuple[Method, ...]
+    """Methods of the recipe that are no candidates: on in every arm and in the baseline."""
+    design: Design
+    conflicts: tuple[Conflict, ...]
+    requirements: tuple[Requirement, ...]
+    exclusions: tuple[Exclusion, ...]
+    seeds: tuple[int, ...]
+    order: Order = field(default_factory=Order)
+    budget: Budget = field(default_factory=Budget)
+    run: Run = field(default_factory=Run)
+    report: Report = field(default_factory=Report)
+    marks: dict[str, Mark] = field(default_factory=dict, repr=False, compare=False)
+    """Where the top-level keys stand, for problems that show when the plan is made."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Paths of the recipe and the values that they take."""
+        return self.draft.parameters
+
+    @property
+    def trust(self) -> Trust:
+        """Packages of the user's own that may be imported."""
+        return self.draft.trust
+
+    def values(self, point: tuple[int, ...]) -> dict[str, Any]:
+        """The value of each parameter at a point."""
+        return {p.path: p.values[i] for p, i in zip(self.parameters, point, strict=True)}
