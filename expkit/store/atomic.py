@@ -19,7 +19,10 @@ _counter = itertools.count()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replace a file as a whole; a reader sees the old content or the new, also after a power cut."""
+    """Replace a file as a whole; a reader sees the old content or the new, also after a power cut.
+
+    Which of the two it is after a power cut, is settled by `sync_folder` alone.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = temporary(path)
     try:
@@ -31,7 +34,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -47,6 +47,11 @@ class Connection:
         self._open()
 
     @property
+    def store(self) -> Store:
+        """The store behind the views, for a sweep's settings and target."""
+        return self._store
+
+    @property
     def set_aside(self) -> list[Unreadable]:
         """Files that could not be read so far, each once, with the reason. Records are read when a query needs them."""
         return list(dict.fromkeys(self._store.set_aside))

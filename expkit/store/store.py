@@ -5,6 +5,8 @@ Questions over many trials go to `query.connect`, not here.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -13,11 +15,12 @@ from typing import Any, TypeVar
 
 from expkit.errors import EnvironmentFault
 from expkit.store import claims, sweeps
-from expkit.store.atomic import Unreadable, read_json, write_json, write_text
+from expkit.store.atomic import Unreadable, read_json, sync_folder, write_json, write_text
 from expkit.store.claims import Claim
 from expkit.store.layout import Layout
 from expkit.store.owner import Owner
-from expkit.store.records import SCHEMA_VERSION, PlanRow, Status, TrialRecord, now_utc
+from expkit.store.records import FINAL, SCHEMA_VERSION, PlanRow, Status, TrialRecord, now_utc
+from expkit.store.strict import strict
 
 R = TypeVar("R", TrialRecord, Status)
 CLAIMABLE = frozenset({"pending", "claimed", "interrupted", "lost", "failed", "diverged"})
@@ -90,10 +93,28 @@ class Store:
         """Replace the status of a replicate; EnvironmentFault where it is complete already."""
         self._not_complete(id12, replicate)
         write_json(self.layout.status(id12, replicate), status.to_json())
+        if status.state in FINAL:
+            sync_folder(self.layout.replicate(id12, replicate))  # a result stays, also after a power cut
 
     def read_status(self, id12: str, replicate: int) -> Status | None:
         """The status as it was last written, None where there is none that can be read."""
         return self._record(Status, self.layout.status(id12, replicate))
+
+    def write_provenance(self, id12: str, replicate: int, document: Mapping[str, Any], **own: Any) -> None:
+        """Keep what was run where: `document` is stored once under its hash, `own` is this replicate's alone."""
+        text = json.dumps(strict(document), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        if not self.layout.shared_provenance(digest).exists():
+            write_text(self.layout.shared_provenance(digest), text + "\n")
+        record = {"schema_version": SCHEMA_VERSION, "shared": digest, **own}
+        write_json(self.layout.provenance(id12, replicate), record)
+
+    def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]:
+        """The shared document with this replicate's own entries over it; empty where nothing was written."""
+        own = read_json(self.layout.provenance(id12, replicate), self.set_aside) or {}
+        digest = own.pop("shared", None)
+        shared = read_json(self.layout.shared_provenance(digest), self.set_aside) if isinstance(digest, str) else None
+        return {**(shared or {}), **own}
 
     def heartbeat(self, id12: str, replicate: int) -> None:
         """Say that this replicate's worker is alive, for readers on other hosts; call every HEARTBEAT_S."""
