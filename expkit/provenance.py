@@ -54,8 +54,7 @@ def git(folder: Path) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     try:
-        for name, value in _git_facts(folder, time.monotonic() + GIT_TIMEOUT_S):
-            found[name] = value
+        found.update(_git_facts(folder, time.monotonic() + GIT_TIMEOUT_S))  # fact by fact: those before an error stay
     except FileNotFoundError:
         found["reason"] = "git is not installed"
     except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -42,11 +43,29 @@ class _Record:
         version = value.get("schema_version")
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise ValueError(f"has schema version {version!r}, this expkit reads up to {SCHEMA_VERSION}")
-        known = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        known = {f.name: str(f.type) for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        own = {k: v for k, v in value.items() if k in known}
+        for name, given in own.items():
+            if not _fits(given, known[name]):
+                raise ValueError(f"has {name} = {given!r}, which is no {known[name]}")
         try:
-            return cls(**{k: v for k, v in value.items() if k in known})
-        except (TypeError, AttributeError) as e:
+            return cls(**own)
+        except TypeError as e:
             raise ValueError(f"is no {cls.__name__}: {e}") from None
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Whether a JSON value is of a field's type; what stands in brackets is not looked at."""
+    for alternative in re.sub(r"\[.*\]", "", annotation).split(" | "):
+        if type(value) in _JSON_TYPES[alternative]:  # not isinstance: true is no number
+            return True
+    return False
+
+
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "float": (int, float), "bool": (bool,), "dict": (dict,), "list": (list, tuple),
+    "None": (type(None),),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,8 +91,6 @@ class TrialRecord(_Record):
             raise ValueError(f"a trial's id is 64 hex digits, but got {self.id!r}")
         if not all(isinstance(a, dict) and "label" in a for a in self.algorithms):
             raise ValueError("each method of a trial is {name, label, params}")
-        if not isinstance(self.config, dict) or not isinstance(self.seed, int):
-            raise ValueError("a trial has a config and a whole seed")
 
     @property
     def id12(self) -> str:
@@ -123,7 +140,7 @@ class Status(_Record):
             raise ValueError(f"unknown cause {self.cause!r}; there are: {', '.join(CAUSES)}")
         if stray := set(self.clocks) - set(CLOCKS):
             raise ValueError(f"unknown clock {min(stray)!r}; there are: {', '.join(CLOCKS)}")
-        if not isinstance(self.attempt, int) or self.attempt < 1:
+        if self.attempt < 1:
             raise ValueError(f"attempts are counted from 1, but got {self.attempt!r}")
         for name in ("clocks", "final"):
             object.__setattr__(self, name, {k: number(v) for k, v in getattr(self, name).items()})

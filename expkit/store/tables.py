@@ -6,7 +6,7 @@ Costs about 0.2 ms a replicate; each table is made only when a query names a vie
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def trials(store: Store, found: Iterable[Found]) -> pa.Table:
         record = records[f.id12]
         if record is not None:
             rows.append(_trial_row(store, f, record))
-    return _table(rows, TRIALS)
+    return _table(rows, TRIALS, store, lambda row: store.layout.status(row["id"], row["replicate"]))
 
 
 def params(store: Store, found: Iterable[Found]) -> pa.Table:
@@ -72,7 +72,7 @@ def params(store: Store, found: Iterable[Found]) -> pa.Table:
         record = store.read_trial(id12)
         for key, value in _flat(record.config) if record is not None else ():
             rows.append({"id": id12, "key": key, "value_text": _text(value), "value_num": number(value)})
-    return _table(rows, PARAMS)
+    return _table(rows, PARAMS, store, lambda row: store.layout.trial_record(row["id"]))
 
 
 def events(store: Store, found: Iterable[Found]) -> pa.Table:
@@ -83,12 +83,13 @@ def events(store: Store, found: Iterable[Found]) -> pa.Table:
             path = store.layout.events(store.layout.attempt(f.id12, f.replicate, attempt))
             place = {"id": f.id12, "replicate": f.replicate, "attempt": attempt}
             rows += [{**place, **event} for event in _lines(path, store.set_aside)]
-    return _table(rows, EVENTS)
+    return _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
 
 
 def sweeps(store: Store) -> pa.Table:
     """One row a sweep."""
-    return _table([_sweep_row(store, name) for name in store.sweeps()], SWEEPS)
+    rows = [_sweep_row(store, name) for name in store.sweeps()]
+    return _table(rows, SWEEPS, store, lambda row: store.layout.sweep(row["sweep"]))
 
 
 def sweep_trials(store: Store) -> pa.Table:
@@ -109,7 +110,7 @@ def attempt_spans(store: Store, found: Iterable[Found]) -> pa.Table:
         if len(f.attempts) > 1:
             kept = spans({k: _origin(store, f, k) for k in f.attempts})
             rows += [{"id": f.id12, "replicate": f.replicate, **vars(span)} for span in kept]
-    return _table(rows, SPANS)
+    return _table(rows, SPANS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
 
 
 def _trial_row(store: Store, f: Found, record: TrialRecord) -> dict[str, Any]:
@@ -169,7 +170,10 @@ def _sweep_row(store: Store, name: str) -> dict[str, Any]:
 def _origin(store: Store, f: Found, attempt: int) -> tuple[int, int] | None:
     record = store.read_attempt(store.layout.attempt(f.id12, f.replicate, attempt)) or {}
     origin = record.get("from")
-    return (int(origin["attempt"]), int(origin["batch"])) if isinstance(origin, Mapping) else None
+    if not isinstance(origin, Mapping):
+        return None
+    attempt_from, batch = _whole(origin.get("attempt")), _whole(origin.get("batch"))
+    return None if attempt_from is None or batch is None else (attempt_from, batch)
 
 
 def _lines(path: Path, set_aside: list[Unreadable]) -> Iterator[dict[str, Any]]:
@@ -226,8 +230,23 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    return pa.table(
-        [pa.array([row.get(f.name) for row in rows], f.type) for f in schema],
-        schema=schema,
-    )
+def _table(
+    rows: list[dict[str, Any]], schema: pa.Schema, store: Store, blame: Callable[[dict[str, Any]], Path]
+) -> pa.Table:
+    """Rows as a table; a row with a value that no column can hold is left out, and its file is on `set_aside`."""
+    try:
+        return _converted(rows, schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    good = []
+    for row in rows:
+        try:
+            _converted([row], schema)
+            good.append(row)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
+            store.set_aside.append(Unreadable(blame(row), f"holds a value of another type ({e})"))
+    return _converted(good, schema)
+
+
+def _converted(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.table([pa.array([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)

@@ -1,0 +1,95 @@
+"""Answers as text: aligned columns, CSV, JSON values. NULL is always visible and nothing is cut off."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from expkit.store.strict import strict
+
+NULL = "NULL"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def as_text(table: pa.Table) -> str:
+    """Aligned columns, numbers to the right, for a pipe."""
+    rows = [list(table.column_names), *cells(table)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = [numeric(f.type) for f in table.schema]
+    lines = [
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+
+
+def cells(table: pa.Table) -> Iterator[list[str]]:
+    """The rows as texts without control characters, which a terminal might obey."""
+    for row in _tuples(table):
+        yield [_CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), _cell(value)) for value in row]
+
+
+def as_csv(table: pa.Table) -> str:
+    """RFC 4180 with a header; NULL is an empty field, an empty text is quoted, lists and structs are JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
+    writer.writerow(table.column_names)
+    for row in _tuples(table):
+        writer.writerow(["" if value is None else _cell(value) for value in row])
+    return out.getvalue().removesuffix("\n")
+
+
+def as_json(table: pa.Table) -> list[dict[str, Any]]:
+    """A dict a row, with JSON values only; NaN and inf become null, times ISO 8601 with Z."""
+    names = table.column_names
+    return [dict(zip(names, map(_json, row), strict=True)) for row in _tuples(table)]
+
+
+def numeric(kind: pa.DataType) -> bool:
+    """Whether a column's texts are set to the right."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    for batch in table.to_batches(max_chunksize=65536):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float | Decimal):
+        return str(value)
+    plain = _json(value)
+    return plain if isinstance(plain, str) else json.dumps(strict(plain), ensure_ascii=False)
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat() + ("Z" if value.tzinfo is None else "")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, dict):
+        return {str(k): _json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(v) for v in value]
+    return str(value)
