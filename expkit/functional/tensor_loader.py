@@ -57,7 +57,7 @@ class TensorLoader:
         indices = self._order(self._epoch) if self._order else None
         for part in self._parts():
             if indices is None:
-                yield self._inputs[part], self._targets[part]  # a view: nothing is copied
+                yield self._inputs[part].clone(), self._targets[part].clone()  # whoever changes a batch has a copy
             else:
                 chosen = indices[part]
                 yield torch.index_select(self._inputs, 0, chosen), torch.index_select(self._targets, 0, chosen)

@@ -1,0 +1,58 @@
+"""Every plug-in of ours against the suite of its kind, with its defaults and with settings worth a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from expkit import plugins
+from expkit.testing import Check, checks, name_of_check
+
+KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
+MORE: dict[str, list[dict[str, Any]]] = {
+    "blurpool": [{"blur_first": False, "min_channels": 1}],
+    "ema": [{"half_life": "2ba"}, {"smoothing": 0.5, "ema_start": "1ba", "update_interval": "2ba"}],
+    "label_smoothing": [{"smoothing": 0}],
+    "progressive_resizing": [
+        {"mode": "crop"},
+        {"delay_fraction": 0.8, "finetune_fraction": 0.2},
+        {"initial_scale": 1.0},
+    ],
+    "console": [{"interval_s": 0}],
+    "mlp": [{"hidden": [], "num_classes": 3}, {"dropout": 0.5, "hidden": [8, 8]}],
+    "resnet": [{"depth": 8, "width": 4, "in_channels": 1, "stem_stride": 2}],
+    "fashion_mnist_10k": [
+        {"shuffle": True},
+        {"split": "validation", "batch_size": 500},
+        {"split": "test", "batch_size": 4096, "drop_last": True, "shuffle": True},
+    ],
+    "sgd": [{"momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}],
+    "adamw": [{"lr": 0.1}],
+    "constant": [{"warmup": "0.1dur"}],
+    "linear": [{"warmup": "0.1dur", "alpha_f": 0.1}],
+    "cosine": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"warmup": "1dur"}],
+}
+
+
+def cases() -> Iterator[Any]:
+    for kind in KINDS:
+        for name in plugins.names(kind):
+            for index, settings in enumerate([{}, *MORE.get(name, [])]):
+                for check in checks(kind):
+                    once = check.__name__ in {"imports_without_torch", "explains_itself"}
+                    if index == 0 or not once:
+                        yield pytest.param(kind, name, settings, check, id=f"{name}-{index}-{name_of_check(check)}")
+
+
+@pytest.mark.parametrize(("kind", "name", "settings", "check"), list(cases()))
+def test_conforms(kind: str, name: str, settings: dict[str, Any], check: Check, tmp_path: Path) -> None:
+    required = {"attempt_dir": tmp_path, "id": "0123456789ab"} if name == "parquet" else {}
+    check(plugins.build(kind, name, {**required, **settings}))
+
+
+def test_every_kind_has_a_suite_of_its_own() -> None:
+    for kind in KINDS:
+        assert len(checks(kind)) > len(checks("sections"))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from expkit.functional.tensor_loader import TensorLoader
+
+
+def loader(num_samples: int, batch_size: int, **settings: object) -> TensorLoader:
+    samples = torch.arange(num_samples)
+    return TensorLoader(samples.float(), samples, batch_size, **settings)  # type: ignore[arg-type]
+
+
+def backwards(epoch: int) -> torch.Tensor:
+    return torch.arange(9, -1, -1).roll(epoch)
+
+
+def test_batches_in_the_order_of_their_epoch() -> None:
+    batches = loader(10, 4, order=backwards)
+    batches.set_epoch(1)
+    assert [b[1].tolist() for b in batches] == [[0, 9, 8, 7], [6, 5, 4, 3], [2, 1]]
+    assert len(batches) == 3 and batches.num_samples == 10 and batches.batch_size == 4
+    assert [b[1].tolist() for b in loader(10, 4, drop_last=True)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+@pytest.mark.parametrize("num_samples", [8, 9, 10, 13])
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_ranks_together_see_each_sample_once_and_step_by_step_what_one_rank_sees(
+    num_samples: int, world_size: int, drop_last: bool
+) -> None:
+    def order(epoch: int) -> torch.Tensor:
+        return torch.randperm(num_samples, generator=torch.Generator().manual_seed(epoch))
+
+    whole = [b[1].tolist() for b in loader(num_samples, 4, order=order, drop_last=drop_last)]
+    ranks = [
+        loader(num_samples, 4, order=order, drop_last=drop_last, rank=r, world_size=world_size)
+        for r in range(world_size)
+    ]
+    for step, parts in enumerate(zip(*ranks, strict=True)):
+        assert sorted(i for part in parts for i in part[1].tolist()) == sorted(whole[step])
+        sizes = [len(part[1]) for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+    assert sum(rank.num_samples for rank in ranks) == sum(map(len, whole))
+    assert {len(rank) for rank in ranks} == {len(whole)}
+
+
+def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
+    with pytest.raises(ValueError, match="a multiple of the 2 ranks, but got 5"):
+        loader(10, 5, world_size=2)
