@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from expkit import plugins
@@ -47,6 +47,12 @@ def capabilities(components: Iterable[Component]) -> frozenset[str] | None:
 def requires(method: Component) -> frozenset[str]:
     """Capabilities that a method declares to need."""
     return _declared(method, "requires")
+
+
+def declared_conflicts(methods: Sequence[Component]) -> list[tuple[str, str]]:
+    """Pairs of method names of which either declares a conflict with the other."""
+    named = {method.name: method for method in methods}
+    return [(a, b) for a, b in combinations(named, 2) if exclude_each_other(named[a], named[b])]
 
 
 def exclude_each_other(one: Component, other: Component) -> bool:

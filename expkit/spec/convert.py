@@ -98,6 +98,20 @@ def convert(node: Node, hint: Any, path: str, problems: Problems) -> Any:
             return _map(node, options, path, problems)
 
 
+def checked(node: Node, hint: Any, path: str, problems: Problems) -> Any:
+    """As `convert`, and within the limits that the type sets."""
+    from pydantic import TypeAdapter, ValidationError
+
+    value = convert(node, hint, path, problems)
+    if value is BAD:
+        return BAD
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as e:
+        problems.add(node.mark, path, from_pydantic(e, {})[0][1] or "is required")
+    return BAD
+
+
 def alternatives(hint: Any) -> tuple[Any, ...]:
     """The types that a hint allows, without their limits: `Annotated[int, ...] | None` -> (int, NoneType)."""
     if hasattr(hint, "__metadata__"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from expkit.errors import unknown
 from expkit.spec.components import component, single
-from expkit.spec.convert import BAD, build, convert, core_value, field_hints
+from expkit.spec.convert import BAD, build, checked, core_value, field_hints
 from expkit.spec.interpolate import Interpolator, references
 from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, merged, split
 from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings
@@ -25,6 +25,8 @@ RECORDS: dict[str, type] = {"trainer": TrainerSettings, "metrics": Metrics, "run
 PLAIN = ("name", "seed")
 REQUIRED = ("version", "name", "model", "data", "optimizer", "trainer", "metrics")
 KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, *RECORDS, "seed", "presets")
+MAX_KEPT = 10_000
+"""Sections kept at a time, so that a plan of any size needs the same memory."""
 _NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
 
 
@@ -77,10 +79,15 @@ class Draft:
         node = self.root.get("algorithms")
         return tuple(node.items) if isinstance(node, Map) else ()
 
-    def variant(self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems) -> Recipe | None:
+    def variant(
+        self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems, seed: int | None = None
+    ) -> Recipe | None:
         """The recipe at a point (one index into the values of each parameter) with exactly these methods."""
         made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
-        return None if problems.found else self._assemble(made, by_label(methods, self.root, problems))
+        if problems.found:
+            return None
+        recipe = self._assemble(made, by_label(methods, self.root, problems))
+        return recipe if seed is None else replace(recipe, seed=seed)
 
     def _assemble(self, made: Mapping[str, Any], algorithms: Mapping[str, Component]) -> Recipe:
         return Recipe(
@@ -115,6 +122,8 @@ class Draft:
                 made = self._typed(key, Interpolator(root, problems).node(node, key, root), problems)
             if problems.found:
                 return made
+            if len(self._sections) > MAX_KEPT:
+                self._sections.clear()
             self._sections[cached] = made
         return self._sections[cached]
 
@@ -148,6 +157,14 @@ class Draft:
                 root = assigned(root, parameter.path, Entry(node.mark, node), problems)
             self._points[point] = root
         return self._points[point]
+
+    def depending(self, index: int) -> list[str]:
+        """The sections that a parameter changes, algorithms aside."""
+        return [key for key in (*SINGLE, *NESTED, "callbacks", "trainer") if index in self._depends(key)]
+
+    def path_depends(self, path: str) -> tuple[int, ...]:
+        """Which parameters the value at a path depends on."""
+        return self._closure([path], [])
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 (a draft lives as long as its plan)
     def _depends(self, key: str) -> tuple[int, ...]:
@@ -229,7 +246,7 @@ def by_label(
 
 
 def _plain(key: str, node: Node, problems: Problems) -> Any:
-    return convert(node, field_hints(Recipe)[key], key, problems)
+    return checked(node, field_hints(Recipe)[key], key, problems)
 
 
 def _check_vars(node: Node, problems: Problems) -> None:

@@ -18,6 +18,8 @@ from expkit.errors import UsageError
 from expkit.spec.convert import alternatives, field_hints
 from expkit.spec.recipe import Component, Recipe
 
+MAX_KEPT = 10_000
+
 
 def trial_id(recipe: Recipe) -> str:
     """64 hex digits; the first 12 are shown."""
@@ -61,6 +63,8 @@ class Identifier:
     def _one(self, component: Component, kind: str) -> str:
         known = self._spelled.get(id(component))
         if known is None:
+            if len(self._spelled) > MAX_KEPT:
+                self._spelled.clear()
             known = self._spelled[id(component)] = (component, spell(component, kind))
         return known[1]
 
@@ -89,9 +93,8 @@ def spell(component: Component, kind: str) -> str:
     if plugins.is_import_path(component.name):
         return _json({"name": component.name, "settings": _plain(component.settings)})
     cls = plugins.load(kind, component.name)
-    settings = {
-        key: _content(value) if key in paths else value for key, value in component.settings.items()
-    }
+    paths = _path_settings(cls)
+    settings = {key: _content(value) if key in paths else value for key, value in component.settings.items()}
     return _json({"name": component.name, "settings": _plain(settings), "version": cls.version})
 
 

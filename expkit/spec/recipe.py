@@ -108,7 +108,7 @@ class Runtime:
 class Recipe:
     """Everything that a trial needs to know."""
 
-    name: str
+    name: Name
     model: Component
     data: Data
     optimizer: Component
@@ -118,5 +118,6 @@ class Recipe:
     callbacks: Mapping[str, Component]
     trainer: TrainerSettings
     metrics: Metrics
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Every stream of random numbers is derived from it."""
     runtime: Runtime = field(default_factory=Runtime)

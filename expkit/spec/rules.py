@@ -1,0 +1,175 @@
+"""What a sweep leaves out: constraints between methods, from the file and from declarations, and excluded conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from expkit import plugins
+from expkit.errors import unknown
+from expkit.spec.candidates import read_names
+from expkit.spec.checks import capabilities, declared_conflicts, requires
+from expkit.spec.draft import Draft
+from expkit.spec.expressions import Expression, parse
+from expkit.spec.recipe import Component, Recipe
+from expkit.spec.sweep import Conflict, Exclusion, Requirement
+from expkit.spec.tree import Map, Node, Problems, Scalar, Seq, join, kind
+from expkit.spec.values import MISSING, value_at
+
+
+def read_constraints(
+    node: Node | None, names: Mapping[str, str], provided: frozenset[str] | None, problems: Problems
+) -> tuple[list[Conflict], list[Requirement]]:
+    """Constraints of the file; `names` maps what a method may be called to its name."""
+    conflicts: list[Conflict] = []
+    requirements: list[Requirement] = []
+    for path, item in _maps(node, "ablate.constraints", problems):
+        because = _because(item, path, problems)
+        forms = [key for key in item.items if key != "because"]
+        if forms == ["conflicts"]:
+            methods = _known(
+                read_names(item.get("conflicts"), join(path, "conflicts"), problems), names, path, problems
+            )
+            conflicts.append(Conflict(methods, because))
+        elif forms == ["requires"]:
+            requirements += _requirements(item.items["requires"].node, join(path, "requires"), because, names, provided,
+                                          problems)  # fmt: skip
+        elif "allow" in forms:
+            problems.add(item.items["allow"].mark, path, "allow is not supported yet in this version of expkit")
+        else:
+            problems.add(item.mark, path, "must be {conflicts: [..]} or {requires: {..}}, with because: where it helps")
+    return conflicts, requirements
+
+
+def _maps(node: Node | None, path: str, problems: Problems) -> list[tuple[str, Map]]:
+    """The maps of a list of maps, each with its path."""
+    if node is None:
+        return []
+    if not isinstance(node, Seq):
+        problems.add(node.mark, path, f"must be a list of maps, but got {kind(node)}")
+        return []
+    for i, item in enumerate(node.items):
+        if not isinstance(item, Map):
+            problems.add(item.mark, join(path, i), f"must be a map, but got {kind(item)}")
+    return [(join(path, i), item) for i, item in enumerate(node.items) if isinstance(item, Map)]
+
+
+def _because(item: Map, path: str, problems: Problems) -> str:
+    node = item.get("because")
+    if node is None or isinstance(node, Scalar):
+        return node.text if node else ""
+    problems.add(node.mark, join(path, "because"), f"must be text, but got {kind(node)}")
+    return ""
+
+
+def _known(found: Sequence[Scalar], names: Mapping[str, str], path: str, problems: Problems) -> tuple[str, ...]:
+    for name in found:
+        if name.text not in names:
+            problems.add(name.mark, path, unknown("method of this sweep", name.text, names))
+    return tuple(names[name.text] for name in found if name.text in names)
+
+
+def _requirements(
+    node: Node, path: str, because: str, names: Mapping[str, str], provided: frozenset[str] | None, problems: Problems
+) -> list[Requirement]:
+    """Needs that are not met anyway; without knowledge of the model no capability is checked."""
+    if not isinstance(node, Map):
+        problems.add(node.mark, path, f"must be a map of a method and what it needs, but got {kind(node)}")
+        return []
+    found = []
+    for name, entry in node.items.items():
+        if name not in names:
+            problems.add(entry.mark, join(path, name), unknown("method of this sweep", name, names))
+            continue
+        wanted = Seq((entry.node,), entry.node.mark) if isinstance(entry.node, Scalar) else entry.node
+        words = read_names(wanted, join(path, name), problems)
+        for word in words:
+            if word.text not in plugins.CAPABILITIES and word.text not in names:
+                known = {*plugins.CAPABILITIES, *names}
+                problems.add(word.mark, join(path, name), unknown("capability or method", word.text, known))
+        needs = [w.text for w in words if w.text in names or (provided is not None and w.text not in provided)]
+        if needs:
+            found.append(Requirement(names[name], tuple(names.get(need, need) for need in needs), because))
+    return found
+
+
+def declared(
+    candidates: Sequence[Component], constant: Sequence[Component], provided: frozenset[str] | None
+) -> tuple[list[Conflict], list[Requirement]]:
+    """What the methods themselves say they cannot be with, and cannot be without."""
+    conflicts = [
+        Conflict(pair, f"{pair[0]} and {pair[1]} declare that they exclude each other", declared=True)
+        for pair in declared_conflicts([*candidates, *constant])
+    ]
+    needs = {one.name: requires(one) - provided for one in candidates} if provided is not None else {}
+    unmet = [
+        Requirement(name, tuple(sorted(missing)), "neither the model nor the data provide it", declared=True)
+        for name, missing in needs.items()
+        if missing
+    ]
+    return conflicts, unmet
+
+
+def provided_by(draft: Draft, problems: Problems) -> frozenset[str] | None:
+    """What models and data provide at any value of the parameters; None where own code makes it unknowable."""
+    first = tuple(0 for _ in draft.parameters)
+    singly = ((*first[:i], k, *first[i + 1 :]) for i, p in enumerate(draft.parameters) for k in range(1, len(p.nodes)))
+    provided: frozenset[str] = frozenset()
+    seen: dict[tuple[int, int], Any] = {}
+    for point in (first, *singly):
+        model, data = draft.section("model", point, problems), draft.section("data", point, problems)
+        if model is None or data is None or (id(model), id(data)) in seen:
+            continue
+        seen[id(model), id(data)] = (model, data)
+        found = capabilities([model, data.train])
+        if found is None:
+            return None
+        provided |= found
+    return provided
+
+
+def read_exclusions(node: Node | None, problems: Problems) -> list[Exclusion]:
+    """Conditions and their reasons."""
+    found = []
+    for path, item in _maps(node, "exclude", problems):
+        for key in item.items.keys() - {"when", "because"}:
+            problems.add(item.items[key].mark, join(path, key), unknown("key", key, ("when", "because")))
+        when = item.get("when")
+        if isinstance(when, Scalar) and when.text:
+            expression = parse(when, join(path, "when"), problems)
+            if expression is not None:
+                found.append(Exclusion(expression, _because(item, path, problems)))
+        else:
+            problems.add((when or item).mark, join(path, "when"), "must be a condition such as has('ema')")
+    return found
+
+
+def check_expression(
+    expression: Expression,
+    names: Mapping[str, str],
+    recipes: Sequence[Recipe],
+    paths: Sequence[str],
+    problems: Problems,
+) -> None:
+    """A method or a path that no trial of the sweep has is a problem; `recipes` have all methods between them."""
+    for name, mark in expression.methods.items():
+        if name not in names:
+            problems.add(mark, "when", unknown("method of this sweep", name, names))
+    for path, mark in expression.paths.items():
+        if path in ("seed", "seeds"):
+            problems.add(mark, "when", "a condition cannot ask for the seed; say in `seeds` which to run")
+        elif path not in paths and all(value_at(recipe, path) is MISSING for recipe in recipes):
+            problems.add(mark, "when", f"no trial of this sweep has {path!r}; {_near(path, recipes)}")
+
+
+def _near(path: str, recipes: Sequence[Recipe]) -> str:
+    from expkit.spec.dump import recipe_to_json  # needed for the sentence only
+
+    known = {dotted for recipe in recipes for dotted in _dotted(recipe_to_json(recipe), "")}
+    return unknown("path", path, (k for k in known if k.split(".")[0] == path.split(".")[0])).partition("; ")[2]
+
+
+def _dotted(value: Any, path: str) -> list[str]:
+    if not isinstance(value, Mapping):
+        return [path]
+    return [dotted for key, inner in value.items() for dotted in _dotted(inner, join(path, key))]
