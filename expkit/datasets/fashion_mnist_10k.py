@@ -81,15 +81,15 @@ def _is_validation(labels: Any) -> Any:
 
 
 @functools.cache
-def _arrays(part: str) -> tuple[Any, Any]:
+def _arrays(part: str, file: Path = FILE) -> tuple[Any, Any]:
     """Pixels (N, 28, 28) and labels (N,) of the train or test part, uint8."""
     import io
 
     import numpy as np
 
-    content = FILE.read_bytes()
+    content = file.read_bytes()
     found = hashlib.sha256(content).hexdigest()  # 5 ms
     if found != SHA256:
-        raise EnvironmentFault(f"{FILE} is not the file that was shipped: sha256 {found}, but {SHA256} is expected")
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        return file[f"x_{part}"], file[f"y_{part}"]
+        raise EnvironmentFault(f"{file} is not the file that was shipped: sha256 {found}, but {SHA256} is expected")
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return archive[f"x_{part}"], archive[f"y_{part}"]

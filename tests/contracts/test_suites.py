@@ -1,0 +1,141 @@
+"""The suites themselves: each catches the plug-in that breaks its promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+from expkit import testing
+from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.batch import inputs_of, replace, targets_of
+from expkit.trainer.callback import Callback
+from expkit.trainer.contracts import Metric, Model, Optimizer, Scheduler
+from expkit.trainer.schedule import Steps
+
+
+@dataclass
+class Careless(Algorithm):
+    """Breaks one promise, the one it is told to."""
+
+    how: str = ""
+
+    def after_dataloader(self, state: Any, logger: Any) -> None:
+        if self.how == "writes":
+            inputs_of(state.batch).mul_(2)
+        if self.how == "nan":
+            state.batch = replace(state.batch, inputs=inputs_of(state.batch) * torch.nan)
+        if self.how == "targets":
+            state.batch = replace(state.batch, targets=targets_of(state.batch).flip(0))
+        if self.how == "draws":
+            state.batch = replace(state.batch, inputs=inputs_of(state.batch) + torch.empty(1).uniform_(
+                generator=torch.Generator().manual_seed(torch.seed() % 2**31)))  # fmt: skip
+        if self.how == "seed":
+            state.seed += 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"engine": self} if self.how == "objects" else {}
+
+
+@pytest.mark.parametrize(
+    ("how", "check"),
+    [
+        ("writes", testing.leaves_the_batch_as_found),
+        ("targets", testing.leaves_the_batch_as_found),
+        ("nan", testing.trains_to_finite_numbers),
+        ("draws", testing.is_deterministic),
+        ("seed", testing.changes_no_other_stream),
+        ("", testing.names_its_source),
+        ("", testing.explains_itself),
+    ],
+)
+def test_a_careless_algorithm_is_caught(how: str, check: testing.Check) -> None:
+    with pytest.raises(AssertionError):
+        check(Careless(how))
+
+
+def test_state_that_needs_code_to_be_read_is_caught() -> None:
+    with pytest.raises(Exception, match=r"[Ww]eights"):
+        testing.keeps_plain_state(Careless("objects"))
+
+
+def test_importing_torch_is_caught() -> None:
+    with pytest.raises(AssertionError, match="loads torch"):
+        testing.imports_without_torch(Careless())
+
+
+@dataclass
+class Meddling(Callback):
+    """Touches the weights."""
+
+    def batch_end(self, state: Any, logger: Any) -> None:
+        with torch.no_grad():
+            next(state.model.parameters()).mul_(0.9)
+
+
+def test_a_callback_that_acts_is_caught() -> None:
+    with pytest.raises(AssertionError):
+        testing.changes_no_bit_of_training(Meddling())
+
+
+@dataclass
+class Boastful(Model):
+    """Says it has convolutions."""
+
+    provides = frozenset({"convolutions", "wings"})
+
+    def build(self) -> Any:
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 2))
+
+
+def test_capabilities_that_are_not_there_are_caught() -> None:
+    for check, words in ((testing.declares_known_words, "wings"), (testing.provides_what_it_says, "convolutions")):
+        with pytest.raises(AssertionError, match=words):
+            check(Boastful())
+
+
+@dataclass
+class Uphill(Optimizer):
+    """Climbs."""
+
+    def build(self, params: Any) -> Any:
+        return torch.optim.SGD(params, lr=0.1, maximize=True)
+
+
+@dataclass
+class Remembering(Scheduler):
+    """Counts its calls."""
+
+    _calls: Any = field(default=0, init=False)
+
+    def factor(self, step: int, steps: Steps) -> float:
+        self._calls += 1
+        return 1 / float(self._calls)
+
+
+@dataclass
+class MeanOfMeans(Metric):
+    """Weighs batches alike."""
+
+    _means: Any = field(default=None, init=False)
+
+    def reset(self) -> None:
+        self._means = []
+
+    def update(self, outputs: Any, targets: Any) -> None:
+        self._means = [*(self._means or []), float((outputs.argmax(1) == targets).double().mean())]
+
+    def compute(self) -> float:
+        return sum(self._means) / len(self._means) if self._means else float("nan")
+
+
+def test_other_broken_promises_are_caught() -> None:
+    for check, plugin in (
+        (testing.goes_downhill, Uphill()),
+        (testing.is_a_pure_function_of_the_step, Remembering()),
+        (testing.adds_up_over_batches, MeanOfMeans()),
+    ):
+        with pytest.raises(AssertionError):
+            check(plugin)

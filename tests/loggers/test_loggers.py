@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from expkit.loggers.console import Console
+from expkit.loggers.memory import Memory
+from expkit.loggers.parquet import Parquet
+from expkit.store.metrics import SCHEMA
+from expkit.testing import train
+
+
+def test_memory_gives_columns_of_equal_length_with_their_moments() -> None:
+    memory = Memory()
+    done = train(loggers=[memory], num_batches=5)
+    loss = memory.get_timeseries("train/loss")
+    assert loss["value"] == done.losses
+    assert (loss["batch"], loss["sample"], loss["epoch"]) == ([1, 2, 3, 4, 5], [8, 16, 24, 32, 40], [0, 0, 0, 0, 1])
+    assert loss["train_s"] == sorted(loss["train_s"]) and loss["train_s"][0] > 0
+    assert memory.get_timeseries("eval/accuracy")["batch"] == [2, 4, 5]
+    assert memory.get_timeseries("no/such")["value"] == []
+
+
+def test_parquet_holds_what_memory_holds(tmp_path: Path) -> None:
+    memory = Memory()
+    train(loggers=[memory, Parquet(tmp_path, "0123456789ab", replicate=1, attempt=2)])
+    files = sorted(tmp_path.glob("metrics-*.parquet"))
+    assert files
+    table = pq.read_table(files[0])
+    assert table.schema.equals(SCHEMA)
+    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    for name in memory.series:
+        mine = [row for row in rows if row["name"] == name]
+        for column, values in memory.get_timeseries(name).items():
+            assert [row[column] for row in mine] == values, (name, column)
+    assert {(row["id"], row["replicate"], row["attempt"], row["rank"]) for row in rows} == {("0123456789ab", 1, 2, 0)}
+
+
+def test_parquet_that_logged_nothing_writes_nothing(tmp_path: Path) -> None:
+    Parquet(tmp_path, "0123456789ab").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_console_writes_evaluations_and_losses_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    train(loggers=[Console(interval_s=0)], num_batches=2)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert [line.split(": ")[1].split(" ")[0] for line in lines] == ["train/loss", "train/loss", "eval/accuracy"]
+    assert lines[0].startswith("epoch 0, batch 1/2, ")
+
+
+def test_console_is_quiet_between_its_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    train(loggers=[Console(interval_s=1000)], num_batches=3)
+    losses = [line for line in capsys.readouterr().err.splitlines() if "train/loss" in line]
+    assert len(losses) == 1
