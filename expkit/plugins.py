@@ -109,8 +109,7 @@ def dump(plugin: Plugin) -> dict[str, Any]:
 
 def settings(cls: type[Plugin]) -> list[Setting]:
     """The settings of a class in order, each with the sentence that stands under its field."""
-    key: Any = cls
-    docs = _field_docs(key)
+    docs = field_docs(cls)
     hints = get_type_hints(cls, include_extras=True)
     shown = []
     for f in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -118,6 +117,29 @@ def settings(cls: type[Plugin]) -> list[Setting]:
             made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
             shown.append(Setting(f.name, type_text(hints[f.name]), made, docs.get(f.name, "")))
     return shown
+
+
+def summary(kind: str, name: str) -> str:
+    """The first sentence of a plug-in's docstring; where it cannot be loaded, why."""
+    try:
+        return (inspect.getdoc(load(kind, name)) or "").split("\n")[0]
+    except PluginError as e:
+        return f"(broken: {e})"
+
+
+def field_docs(cls: Any) -> dict[str, str]:
+    """The sentence under each field of a dataclass, by name, read from its source."""
+    docs: dict[str, str] = {}
+    for owner in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(owner):
+            continue
+        source: Any = owner
+        body = ast.parse(textwrap.dedent(inspect.getsource(source))).body[0].body  # type: ignore[attr-defined]
+        for statement, after in itertools.pairwise(body):
+            is_doc = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if is_doc and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                docs[statement.target.id] = " ".join(str(after.value.value).split())
+    return docs
 
 
 def type_text(hint: Any) -> str:
@@ -251,18 +273,3 @@ def _field_adapters(cls: Any) -> dict[str, Any]:
 
 def _configured(hint: Any) -> bool:
     return dataclasses.is_dataclass(getattr(hint, "__origin__", hint))  # pydantic takes no second configuration
-
-
-@functools.cache
-def _field_docs(cls: Any) -> dict[str, str]:
-    docs: dict[str, str] = {}
-    for owner in reversed(cls.__mro__):
-        if not dataclasses.is_dataclass(owner):
-            continue
-        source: Any = owner
-        body = ast.parse(textwrap.dedent(inspect.getsource(source))).body[0].body  # type: ignore[attr-defined]
-        for statement, after in itertools.pairwise(body):
-            is_doc = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            if is_doc and isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                docs[statement.target.id] = " ".join(str(after.value.value).split())
-    return docs

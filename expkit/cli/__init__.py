@@ -60,7 +60,3 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing to complain about
         sys.exit(0)
-
-
-if __name__ == "__main__":
-    main()

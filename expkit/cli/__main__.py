@@ -1,0 +1,5 @@
+"""`python -m expkit.cli` is `expkit`."""
+
+from expkit.cli import main
+
+main()

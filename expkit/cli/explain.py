@@ -1,0 +1,101 @@
+"""`expkit explain`: a plug-in with its settings and declarations, or a key of a recipe or sweep file."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from expkit.cli.options import Json, give
+
+if TYPE_CHECKING:
+    from expkit.plugins import Plugin
+
+DECLARATIONS = ("paper", "requires", "conflicts", "before", "after", "provides", "changes_targets", "changes_batch",
+                "changes_training", "needs_closure", "exact_under_microbatching", "resumable", "version")  # fmt: skip
+
+
+def explain(
+    name: Annotated[
+        str, typer.Argument(help="A plug-in (ema, models/resnet) or a key (trainer.max_duration, ablate.design).")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Explain a plug-in or a key: what it does, its settings with ranges and defaults, what it declares.
+
+    Example: expkit explain ema
+    """
+    found = explanation(name)
+    if as_json:
+        give(found)
+    else:
+        print(text_of(found))
+
+
+def explanation(name: str) -> dict[str, Any]:
+    """What is known about a name, as one JSON value; UsageError with the nearest name where nothing is."""
+    from expkit import plugins
+    from expkit.errors import UsageError, unknown
+    from expkit.spec import keys
+
+    kinds = [kind for kind in plugins.KINDS if name.split("/")[-1] in plugins.names(kind)]
+    if "/" in name:
+        kinds = [kind for kind in kinds if kind == name.split("/")[0]]
+    if kinds:
+        return of_plugin(kinds[0], name.split("/")[-1])
+    if found := keys.explain(name):
+        return found
+    known = {n for kind in plugins.KINDS for n in plugins.names(kind)} | set(keys.names())
+    raise UsageError(unknown("plug-in or key", name, known))
+
+
+def of_plugin(kind: str, name: str) -> dict[str, Any]:
+    """A plug-in as a JSON value: its text, its settings, its declarations where they say anything."""
+    import inspect
+
+    from expkit import plugins
+
+    cls = plugins.load(kind, name)
+    return {
+        "name": name,
+        "kind": kind,
+        "text": inspect.getdoc(cls) or "",
+        "settings": [
+            {"name": s.name, "type": s.type, "default": _default(s.default), "text": s.doc}
+            for s in plugins.settings(cls)
+        ],
+        "declares": declared(cls),
+    }
+
+
+def declared(cls: type[Plugin]) -> dict[str, Any]:
+    """The class-level declarations that are set, sets as sorted lists."""
+    values = {key: getattr(cls, key, None) for key in DECLARATIONS}
+    return {
+        k: sorted(v) if isinstance(v, set | frozenset) else v
+        for k, v in values.items()
+        if v not in (None, "", frozenset())
+    }
+
+
+def text_of(found: dict[str, Any]) -> str:
+    """The explanation as plain text, settings as a recipe would have them."""
+    lines = [f"{found['name']} ({found['kind']})", "", found["text"]]
+    if found["settings"]:
+        lines += ["", "Settings:"]
+    for s in found["settings"]:
+        lines += [f"  {s['name']}: {s['default']}    # {s['type']}", f"      {s['text']}"]
+    if found["declares"]:
+        lines += ["", "Declares:"]
+    for key, value in found["declares"].items():
+        lines.append(f"  {key}: {', '.join(value) if isinstance(value, (tuple, type([]))) else value}")
+    return "\n".join(lines)
+
+
+def _default(value: Any) -> str:
+    if value is dataclasses.MISSING:
+        return "(required)"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)

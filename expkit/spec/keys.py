@@ -1,0 +1,100 @@
+"""What each key of a recipe or sweep means, for `expkit explain`.
+
+Taken from under the fields; written here only where a key is grammar and has no field of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+from expkit import plugins
+from expkit.spec.recipe import Recipe
+from expkit.spec.sweep import Budget, Order, Report, Run
+
+GRAMMAR = {
+    "version": "Version of the file's grammar; there is 1.",
+    "name": "What the recipe or sweep is called in folders and reports; nothing of it is in a trial's id.",
+    "extends": "A file, or a list of files, that this one builds on; relative to this file, later ones win, maps merge "
+    "by key, lists replace, and a component named differently replaces the whole component.",
+    "vars": "Values to be used elsewhere in the file as ${vars.name}.",
+    "presets": "Named sets of dotted overrides, applied by --preset.",
+    "model": "The net: one plug-in of `expkit list models`, or py:package.module:name.",
+    "data.train": "What is trained on: one plug-in of `expkit list datasets`, or py:package.module:name.",
+    "data.eval": "What is evaluated on; the validation split, so that test stays unopened.",
+    "optimizer": "One plug-in of `expkit list optimizers`.",
+    "scheduler": "One plug-in of `expkit list schedulers`; without it the learning rate is constant.",
+    "algorithms": "Methods that are on, by name; their order means nothing, the engine orders them.",
+    "callbacks": "Observers that are on, by name.",
+    "seed": "Seed of the trial: initial weights, data order, dropout and each method draw from streams of their own.",
+    "recipe": "The recipe that the sweep varies, relative to the sweep file, or its bare name.",
+    "set": "Dotted overrides of the recipe for every trial of the sweep.",
+    "ablate.baseline": "The set of methods that every effect is measured against; an empty list is the plain recipe.",
+    "ablate.always": "Methods that are on in every arm of the design.",
+    "ablate.candidates": "Methods that the design switches on and off, with settings; a list in a scalar setting gives "
+    "levels, each a method of its own that excludes its sisters.",
+    "ablate.design": "Which sets of candidates are tried: full is every one.",
+    "ablate.constraints": "Rules that remove sets: {conflicts: [a, b], because: ...} or {requires: {a: capability}}; "
+    "methods' own declarations are added to them.",
+    "parameters": "Dotted path of the recipe -> list of values; every arm is run at every point.",
+    "exclude": "Conditions under which a configuration is not run: {when: \"has('ema') and optimizer.sgd.lr > 0.5\", "
+    "because: ...}.",
+    "seeds": "How many seeds, or which: 5, [17, 18] or {count: 5, base: 17}; arms with equal seeds are pairs.",
+}
+_RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
+
+
+def names() -> list[str]:
+    """All keys that can be explained, dotted."""
+    return sorted(_all())
+
+
+def explain(key: str) -> dict[str, Any] | None:
+    """A key as `expkit explain --json` gives it; None for a key that there is not."""
+    entry = _all().get(key)
+    below = sorted(k for k in _all() if k.startswith(f"{key}."))
+    if entry is None and not below:
+        return None
+    kind, default, text = entry or ("map", dataclasses.MISSING, "")
+    settings = [{"name": k.removeprefix(f"{key}."), "type": _all()[k][0], "default": _text(_all()[k][1]),
+                 "text": _all()[k][2]} for k in below]  # fmt: skip
+    return {"name": key, "kind": f"key, {kind}", "text": text, "default": _text(default), "settings": settings,
+            "declares": {}}  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    words = {None: "null", True: "true", False: "false"}
+    if value is dataclasses.MISSING:
+        return "(required)"
+    return words[value] if value is None or isinstance(value, bool) else str(value)
+
+
+@functools.cache
+def _all() -> dict[str, tuple[str, Any, str]]:
+    found = {key: ("", dataclasses.MISSING, text) for key, text in GRAMMAR.items()}
+    found |= dict(_fields(Recipe, ""))
+    for key, record in _RECORDS.items():
+        found |= dict(_fields(record, f"{key}."))
+    return found
+
+
+def _fields(cls: type, prefix: str) -> Iterator[tuple[str, tuple[str, Any, str]]]:
+    hints, docs = get_type_hints(cls, include_extras=True), plugins.field_docs(cls)
+    for f in dataclasses.fields(cls):
+        key, inner = prefix + f.name, _record_in(hints[f.name])
+        if inner:
+            yield from _fields(inner, f"{key}.")
+        elif key not in GRAMMAR and f.name in docs:
+            default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
+            yield key, (plugins.type_text(hints[f.name]), default, docs[f.name])
+
+
+def _record_in(hint: Any) -> type | None:
+    """The record behind a field such as `Checkpoint` or `float | Pilot | None`, None where the field is a value."""
+    own = [t for t in (hint, *getattr(hint, "__args__", ())) if dataclasses.is_dataclass(t)]
+    records = [
+        t for t in own if isinstance(t, type) and t.__module__.startswith("expkit.spec") and t.__name__ != "Component"
+    ]
+    return records[0] if records else None

@@ -1,0 +1,58 @@
+"""`expkit list` and `expkit explain`: what there is, and what it means."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from expkit.cli import app
+from expkit.errors import PluginError, UsageError
+
+runner = CliRunner()
+
+
+def out(*args: str) -> str:
+    done = runner.invoke(app, list(args), catch_exceptions=False)
+    assert done.exit_code == 0
+    return done.stdout
+
+
+def test_list_names_every_algorithm_with_its_first_sentence() -> None:
+    lines = out("list", "algorithms").splitlines()
+    assert [line.split()[0] for line in lines] == sorted(line.split()[0] for line in lines)
+    assert any(line.startswith("label_smoothing ") and "(" not in line.split()[1] for line in lines)
+
+
+def test_list_without_a_kind_lists_all_kinds_as_json_too() -> None:
+    rows = json.loads(out("list", "--json"))
+    assert {"algorithms", "models", "datasets", "optimizers"} <= {row["kind"] for row in rows}
+    assert all(row["summary"] and "broken" not in row["summary"] for row in rows)
+
+
+def test_list_of_an_unknown_kind_names_the_nearest() -> None:
+    with pytest.raises(PluginError, match="did you mean 'algorithms'"):
+        runner.invoke(app, ["list", "algorithm"], catch_exceptions=False)
+
+
+def test_explain_a_method_shows_settings_with_ranges_and_its_declarations() -> None:
+    text = out("explain", "ema")
+    assert "half_life" in text and "Declares:" in text and "paper" in text
+    settings = {s["name"]: s for s in json.loads(out("explain", "label_smoothing", "--json"))["settings"]}
+    assert settings["smoothing"]["default"] == "0.1" and "ge=0" in settings["smoothing"]["type"]
+
+
+@pytest.mark.parametrize("key", ["trainer.max_duration", "metrics.primary.mode", "ablate.design", "seeds", "seed"])
+def test_explain_a_key_says_the_sentence_under_its_field(key: str) -> None:
+    found = json.loads(out("explain", key, "--json"))
+    assert found["name"] == key and len(found["text"]) > 15
+
+
+def test_explain_an_unknown_name_suggests_one() -> None:
+    with pytest.raises(UsageError, match="did you mean 'label_smoothing'"):
+        runner.invoke(app, ["explain", "label_smoothin"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", [c.name for c in app.registered_commands])
+def test_every_command_has_help_with_an_example_to_paste(command: str) -> None:
+    text = out(command, "-h")
+    assert f"expkit {command}" in text.split("Example:")[1]
