@@ -24,7 +24,7 @@ class EMA(Algorithm):
 
     half_life: Time | None = None
     """Span after which half of an old average is left; 1000ba where neither this nor smoothing is given."""
-    smoothing: Annotated[float, Field(gt=0, lt=1)] | None = None
+    smoothing: Annotated[float | None, Field(gt=0, lt=1)] = None
     """Weight of the old average at each update, instead of a half-life."""
     ema_start: Time = field(default=Time(0, TimeUnit.DURATION))
     """When averaging begins; until then the training weights are evaluated."""
