@@ -38,7 +38,13 @@ def to_html(page: Page) -> str:
             if isinstance(chart, Chart):
                 k, width = len(drawings), WIDE if len(row) == 1 else PAIR
                 drawings[id(chart)] = Markup(draw(chart, NARROW, f"n{k}")), Markup(draw(chart, width, f"w{k}"))  # noqa: S704 - vl-convert escapes text
-    helpers = {"kind": _kind, "svg": lambda chart: drawings[id(chart)], "breakable": _breakable, "length": _length, "shapes": SHAPES}
+    helpers = {
+        "kind": _kind,
+        "svg": lambda chart: drawings[id(chart)],
+        "breakable": _breakable,
+        "length": _length,
+        "shapes": SHAPES,
+    }
     return str(_template().render(page=page, rows=rows, **helpers)) + "\n"
 
 
@@ -62,8 +68,7 @@ def _breakable(text: str) -> Any:
     """Long names may break after a plus or a slash; everything is escaped first."""
     from markupsafe import Markup, escape
 
-    pieces = Markup("").join(escape(c) + Markup("<wbr>") if c in "+/" else escape(c) for c in text)
-    return pieces
+    return Markup("").join(escape(c) + Markup("<wbr>") if c in "+/" else escape(c) for c in text)
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from expkit.analysis.model import Interval, Summary
 from expkit.report.blocks import ABSENT, Cell, Tone
@@ -69,6 +70,12 @@ def metric_name(summary: Summary) -> str:
 
 def better_if(summary: Summary) -> str:
     return "more is better" if summary.mode == "max" else "less is better"
+
+
+def span(counts: Iterable[int]) -> str:
+    """`5`, or `4 to 5` where they differ."""
+    low, high = min(found := list(counts)), max(found)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def unique(levels: list[str]) -> str:

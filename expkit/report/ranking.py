@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from expkit.analysis.model import Arm, Summary, TargetTime
-from expkit.report.charts import Style, styles
+from expkit.report.looks import Style, styles
 
 
 def ranked(summary: Summary) -> list[Arm]:

@@ -17,7 +17,7 @@ INK = "#333333"
 QUIET = "#808080"
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 CONFIG: dict[str, Any] = {
-    "background": None,
+    "background": "transparent",
     "font": FONT,
     "view": {"stroke": None},
     "padding": {"left": 4, "right": 14, "top": 6, "bottom": 4},
@@ -41,7 +41,14 @@ def draw(chart: Chart, width: int, prefix: str) -> str:
 def specification(chart: Chart, width: int) -> Mapping[str, Any]:
     """The complete Vega-Lite specification at a width: what a face draws, and what a user may take away."""
     fit = {"type": "fit-x", "contains": "padding"}
-    return {"$schema": SCHEMA, "description": chart.alt, **chart.spec, "width": width, "autosize": fit, "config": CONFIG}
+    return {
+        "$schema": SCHEMA,
+        "description": chart.alt,
+        **chart.spec,
+        "width": width,
+        "autosize": fit,
+        "config": CONFIG,
+    }
 
 
 def _settled(svg: str, prefix: str) -> str:

@@ -8,9 +8,21 @@ from typing import ClassVar
 
 from expkit.analysis.model import Arm, Summary
 from expkit.report.blocks import ABSENT, Block, Cell, Column, Table, Text, Tone
-from expkit.report.charts import Estimate, forest
+from expkit.report.charts import Estimate, Words, forest
 from expkit.report.noise import band_of
-from expkit.report.numbers import cell, fixed, interval, level, metric_name, quality_decimals, ratio_cell, seconds, unique
+from expkit.report.numbers import (
+    cell,
+    count,
+    fixed,
+    interval,
+    level,
+    metric_name,
+    quality_decimals,
+    ratio_cell,
+    seconds,
+    span,
+    unique,
+)
 from expkit.report.ranking import primary_time, ranked
 from expkit.report.section import Section
 
@@ -99,13 +111,14 @@ def _chart(summary: Summary, arms: list[Arm]) -> Block:
     band = band_of(summary)
     shade = f" The grey band is the noise floor, ×{fixed(band[0], 3)} to ×{fixed(band[1], 3)}." if band else ""
     fastest = max(estimates, key=lambda e: e.value)
-    pairs = sorted({e.n for e in estimates})
-    n = f"{pairs[0]}" if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
-    return forest(
-        "Speedup at equal budget", f"speedup on {summary.clock} [×], faster to the right", estimates,
-        centre=1.0, band=band, log=True, caption=f"Mean and {ci} interval, n = {n} pairs of seeds.{shade}",
-        alt=f"Speedups of {len(estimates)} arms over the baseline; the largest is {fastest.label} with {fastest.text}.",
-    )  # fmt: skip
+    words = Words(
+        title="Speedup at equal budget",
+        x=f"speedup on {summary.clock} [×], faster to the right",
+        y="",
+        caption=f"Mean and {ci} interval, n = {span(e.n for e in estimates)} pairs of seeds.{shade}",
+        alt=f"Speedups of {count(len(estimates), 'arm')}; the largest: {fastest.label} {fastest.text}.",
+    )
+    return forest(words, estimates, centre=1.0, band=band, log=True, what="arm")
 
 
 def _more(summary: Summary, arms: list[Arm]) -> Table:
@@ -124,7 +137,9 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
     rows = tuple(
         {
             "arm": Cell(arm.label, code=True, strong=arm.baseline),
-            "trials": Cell(f"{arm.complete} / {arm.planned}", arm.complete, "warn" if arm.complete < arm.planned else ""),
+            "trials": Cell(
+                f"{arm.complete} / {arm.planned}", arm.complete, "warn" if arm.complete < arm.planned else ""
+            ),
             "time": cell(seconds(arm.time_s), arm.time_s),
             "other": ratio_cell(arm.speedup_other_clock),
             "target": ratio_cell(arm.target_speedup),
@@ -134,5 +149,5 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
         }
         for arm in arms
     )
-    note = "Setup is outside the clock. A speedup to target needs every pair to reach it; where one missed, hits stand in its place."  # fmt: skip
+    note = "Setup is outside the clock. There is a speedup to target only where every pair reached it."
     return Table(columns, rows, "More about each arm", note, folded=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from expkit.analysis.model import Curve, Summary
 from expkit.report import charts
 from expkit.report.blocks import Block, Cell, Column, Table, Text
-from expkit.report.numbers import cell, fixed, metric_name, quality_decimals, seconds
+from expkit.report.numbers import cell, count, fixed, metric_name, quality_decimals, seconds, span
 from expkit.report.ranking import looks, ranked
 from expkit.report.section import Section
 
@@ -38,20 +38,23 @@ def _ordered(summary: Summary) -> list[Curve]:
 
 
 def _chart(summary: Summary, curves: list[Curve], how: str, axis: str, xs: Sequence[Sequence[float]]) -> Block:
-    lines = [
-        (c.arm, [(x, m, lo, hi) for x, m, lo, hi in zip(x, c.mean, c.lo, c.hi, strict=True)])
+    lines = {
+        c.arm: [charts.Step(*each) for each in zip(x, c.mean, c.lo, c.hi, strict=True)]
         for c, x in zip(curves, xs, strict=True)
-    ]
-    n = sorted({n for c in curves for n in c.n})
-    seeds = f"{n[0]}" if len(n) == 1 else f"{n[0]} to {n[-1]}"
-    target = summary.target.value
-    band = f" and {100 * summary.ci:.3g} % interval (shaded)" if any(v is not None for c in curves for v in c.lo) else ""
+    }
     decimals = quality_decimals(summary)
-    return charts.curves(
-        f"{summary.metric} {how}", axis, metric_name(summary), lines, looks=looks(summary), target=target,
-        target_text=f"target {fixed(target, decimals)}", caption=f"Mean over seeds{band}, n = {seeds}.",
-        alt=f"Learning curves of {len(lines)} arms {how}; last values: " + _last(curves, decimals), table=_table(summary, curves),
-    )  # fmt: skip
+    target = summary.target.value if summary.target.metric == summary.metric else None
+    has_ends = any(end is not None for c in curves for end in c.lo)
+    band = f" and {100 * summary.ci:.3g} % interval (shaded)" if has_ends else ""
+    words = charts.Words(
+        title=f"{summary.metric} {how}",
+        x=axis,
+        y=metric_name(summary),
+        caption=f"Mean over seeds{band}, n = {span(n for c in curves for n in c.n)}.",
+        alt=f"Learning curves of {count(len(lines), 'arm')} {how}; last values: {_last(curves, decimals)}.",
+    )
+    note = None if target is None else (target, f"target {fixed(target, decimals)}")
+    return charts.curves(words, lines, looks(summary), note, _table(summary, curves))
 
 
 def _last(curves: list[Curve], decimals: int) -> str:

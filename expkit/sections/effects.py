@@ -8,10 +8,12 @@ from typing import ClassVar
 
 from expkit.analysis.model import Effect, Interval, Summary
 from expkit.report.blocks import Block, Cell, Column, Table, Text
-from expkit.report.charts import Estimate, forest
+from expkit.report.charts import MOST, Estimate, Words, forest
 from expkit.report.noise import band_of
-from expkit.report.numbers import cell, interval, level, metric_name, quality_decimals, ratio_cell, unique
+from expkit.report.numbers import cell, interval, level, metric_name, quality_decimals, ratio_cell, span, unique
 from expkit.report.section import Section
+
+NONE = "Main effects need arms that differ in one method only and are complete for the same seeds; there are none yet."
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Effects(Section):
 
     def blocks(self, summary: Summary) -> Sequence[Block]:
         if not summary.effects:
-            return [Text("Main effects need arms that differ in one method only and are complete for the same seeds; there are none yet.")]  # fmt: skip
+            return [Text(NONE)]
         return [_table(summary), *_charts(summary), *_shapley(summary)]
 
 
@@ -32,9 +34,9 @@ def _table(summary: Summary) -> Table:
     columns = (
         Column("method", "method"),
         Column("time", "speedup", f"×, {ci} interval", "right"),
-        Column("time_resolved", "excludes 1"),
+        Column("time_resolved", "excludes 1", minor=True),
         Column("quality", f"difference in {metric_name(summary)}", f"{ci} interval", "right"),
-        Column("quality_resolved", "excludes 0"),
+        Column("quality_resolved", "excludes 0", minor=True),
         Column("n", "n", "seeds", "right"),
         Column("contexts", "contexts", "", "right", minor=True),
     )
@@ -47,12 +49,16 @@ def _row(summary: Summary, effect: Effect) -> dict[str, Cell]:
     return {
         "method": Cell(effect.method, code=True),
         "time": ratio_cell(effect.time),
-        "time_resolved": Cell("yes" if effect.resolved_time else "no", tone="" if effect.resolved_time else "quiet"),
+        "time_resolved": _yes(effect.resolved_time),
         "quality": _points(effect.quality, decimals),
-        "quality_resolved": Cell("yes" if effect.resolved_quality else "no", tone="" if effect.resolved_quality else "quiet"),
+        "quality_resolved": _yes(effect.resolved_quality),
         "n": Cell(str(effect.time.n), effect.time.n),
         "contexts": Cell(str(effect.contexts), effect.contexts),
-    }  # fmt: skip
+    }
+
+
+def _yes(holds: bool) -> Cell:
+    return Cell("yes") if holds else Cell("no", tone="quiet")
 
 
 def _shapley(summary: Summary) -> list[Block]:
@@ -89,23 +95,40 @@ def _charts(summary: Summary) -> list[Block]:
     decimals = quality_decimals(summary)
     time = _estimates([(e.method, e.time, interval(e.time, 3)) for e in summary.effects])
     quality = _estimates([(e.method, e.quality, interval(e.quality, decimals, signed=True)) for e in summary.effects])
-    ci, n = unique([level(e.time) for e in summary.effects]), max(e.time.n for e in summary.effects)
-    caption = f"Mean over contexts and {ci} interval, n = {n} seeds."
-    charts: list[Block] = []
-    if time:
-        charts.append(forest(
-            "Main effects on time", f"speedup on {summary.clock} [×], faster to the right", time, centre=1.0,
-            band=band_of(summary), log=True, caption=f"{caption} Grey: the noise floor.", label="method",
-            alt="Main effect of each method on time: " + "; ".join(f"{e.label} {e.text}" for e in time),
-        ))  # fmt: skip
-    if quality:
-        charts.append(forest(
-            "Main effects on quality", f"difference in {metric_name(summary)}, better to the right", quality, centre=0.0,
-            band=(-summary.delta, summary.delta) if summary.delta > 0 else None, log=False, label="method",
-            caption=f"{caption} Grey: the non-inferiority margin, ±{summary.delta:g}.",
-            alt="Main effect of each method on quality: " + "; ".join(f"{e.label} {e.text}" for e in quality),
-        ))  # fmt: skip
-    return charts
+    charts = [_time_chart(summary, time)] if time else []
+    return [*charts, *([_quality_chart(summary, quality)] if quality else [])]
+
+
+def _time_chart(summary: Summary, estimates: list[Estimate]) -> Block:
+    words = Words(
+        title="Main effects on time",
+        x=f"speedup on {summary.clock} [×], faster to the right",
+        y="",
+        caption=f"{_caption(summary, estimates)} Grey: the noise floor.",
+        alt="Main effect of each method on time: " + _told(estimates),
+    )
+    return forest(words, estimates, centre=1.0, band=band_of(summary), log=True, what="method")
+
+
+def _quality_chart(summary: Summary, estimates: list[Estimate]) -> Block:
+    words = Words(
+        title="Main effects on quality",
+        x=f"difference in {metric_name(summary)}, better to the right",
+        y="",
+        caption=f"{_caption(summary, estimates)} Grey: the non-inferiority margin, ±{summary.delta:g}.",
+        alt="Main effect of each method on quality: " + _told(estimates),
+    )
+    band = (-summary.delta, summary.delta) if summary.delta > 0 else None
+    return forest(words, estimates, centre=0.0, band=band, log=False, what="method")
+
+
+def _caption(summary: Summary, estimates: list[Estimate]) -> str:
+    ci = unique([level(e.time) for e in summary.effects])
+    return f"Mean over contexts and {ci} interval, n = {span(e.n for e in estimates)} seeds."
+
+
+def _told(estimates: list[Estimate]) -> str:
+    return "; ".join(f"{e.label} {e.text}" for e in estimates[:MOST]) + "."
 
 
 def _estimates(rows: list[tuple[str, Interval, str]]) -> list[Estimate]:

@@ -70,6 +70,8 @@ def _without_effect(summary: Summary) -> list[Block]:
         return []
     columns = (Column("arm", "arm"), Column("method", "method"), Column("runs", "runs", "without effect", "right"))
     rows = tuple(
-        {"arm": Cell(arm, code=True), "method": Cell(method, code=True), "runs": Cell(str(k), k)} for (arm, method), k in seen.items()
-    )  # fmt: skip
-    return [Table(columns, rows, "Methods that found nothing to do", "An arm none of whose methods had an effect is a second baseline.")]  # fmt: skip
+        {"arm": Cell(arm, code=True), "method": Cell(method, code=True), "runs": Cell(str(num_runs), num_runs)}
+        for (arm, method), num_runs in seen.items()
+    )
+    note = "An arm none of whose methods had an effect is a second baseline."
+    return [Table(columns, rows, "Methods that found nothing to do", note)]

@@ -38,7 +38,8 @@ def _settings(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "clock", summary.clock
     yield "interval", f"{100 * summary.ci:g} %"
     yield "non-inferiority margin", f"{summary.delta:g}"
-    yield "target", DASH if target.value is None else f"{target.value:.6g} ({target.rule}{', exploratory' if target.exploratory else ''})"  # fmt: skip
+    exploratory = ", exploratory" if target.exploratory else ""
+    yield "target", DASH if target.value is None else f"{target.value:.6g} ({target.rule}{exploratory})"
     if target.hash:
         yield "target hash", target.hash
     if target.seeds:

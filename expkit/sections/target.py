@@ -46,8 +46,9 @@ def _ladder(summary: Summary, arms: list[Arm]) -> Table:
         for arm in arms
     )
     note = (
-        f"Median time on {summary.clock} and hits of n trials, misses counted as longer than any hit; '> 41 s (1/5)' says that "
-        f"the median lies beyond 41 s, which one of five trials reached. Targets in {metric_name(summary)}; shares are of the baseline's median gain."
+        f"Median time on {summary.clock} and hits of n trials, a miss counted as longer than any hit: '> 41 s (1/5)' "
+        f"says that one of five trials got there and the median lies beyond 41 s. Targets in {metric_name(summary)}; "
+        "shares are of the baseline's median gain."
     )
     return Table(columns, rows, "Ladder of targets", note)
 
@@ -67,7 +68,9 @@ def _rules(summary: Summary, arms: list[Arm]) -> Table:
         | {t.rule: _cell(t) for t in arm.target_times if t.share is None}
         for arm in arms
     )
-    return Table(columns, rows, "What the rule of counting changes", f"At the primary target, on {summary.clock}.", True)
+    return Table(
+        columns, rows, "What the rule of counting changes", f"At the primary target, on {summary.clock}.", True
+    )
 
 
 def _cell(time: TargetTime | None) -> Cell:

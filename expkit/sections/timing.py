@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from expkit.analysis.model import Arm, Noise, Summary, TrialRow
 from expkit.report.blocks import Block, Cell, Column, Table, Text
-from expkit.report.charts import bars
-from expkit.report.numbers import cell, count, fixed, level, ratio_cell, seconds, unique
+from expkit.report.charts import Words, bars
+from expkit.report.numbers import cell, count, fixed, level, ratio_cell, seconds, span, unique
 from expkit.report.ranking import ranked
 from expkit.report.section import Section
 
@@ -39,14 +39,17 @@ def _validity(summary: Summary) -> list[Block]:
     done = [t for t in summary.trials if t.state == "complete"]
     if not done:
         return [Text("No run is complete, so there is no timing to judge.")]
-    bad = Counter(reason for t in done if t.timing_valid is False for reason in t.timing_reasons or ("no reason given",))
+    bad = Counter(
+        reason for t in done if t.timing_valid is False for reason in t.timing_reasons or ("no reason given",)
+    )
     valid = sum(t.timing_valid is True for t in done)
     text = Text(f"The timing of {valid:,} of {count(len(done), 'complete run')} is valid.")
     if not bad:
         return [text]
     columns = (Column("reason", "reason"), Column("runs", "runs", "", "right"), Column("means", "meaning"))
     rows = tuple(
-        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(REASONS.get(why, "–"))} for why, k in sorted(bad.items())
+        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(REASONS.get(why, "–"))}
+        for why, k in sorted(bad.items())
     )
     return [text, Table(columns, rows, "Timings that are not valid", "A run may have several reasons.")]
 
@@ -62,7 +65,9 @@ def _noise(summary: Summary) -> list[Block]:
         Column("eps", "noise floor eps", "% of time", "right"),
         Column("sentence", "in words"),
     )
-    note = "The baseline runs twice in each block; what the two differ by is noise. No time effect below eps is claimed."
+    note = (
+        "The baseline runs twice in each block; what the two differ by is noise. No time effect below eps is claimed."
+    )
     return [Table(columns, tuple(_noise_row(n) for n in summary.noise), "Noise: the baseline against itself", note)]
 
 
@@ -89,17 +94,17 @@ def _where(summary: Summary) -> list[Block]:
         | {name: cell(seconds(parts.get(name)), parts.get(name)) for name in names}
         for arm, parts in spent
     )
-    counts = sorted({len(_runs(summary, arm)) for arm, _ in spent})
-    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    longest = max(spent, key=lambda each: sum(each[1].values()))
-    return [
-        bars(
-            "Where the time went", "seconds per run [s]", [(a.label, list(parts.items())) for a, parts in spent],
-            caption=f"Arithmetic means over complete runs, n = {n}; {' and '.join(UNBILLED)} are not on the training clock.",
-            alt=f"Seconds per run of {len(spent)} arms by what they went into; the most is {seconds(sum(longest[1].values()))} s, {longest[0].label}.",
-            table=Table(columns, rows, folded=True),
-        )
-    ]  # fmt: skip
+    longest, parts = max(spent, key=lambda each: sum(each[1].values()))
+    most = f"{longest.label}, {seconds(sum(parts.values()))} s"
+    words = Words(
+        title="Where the time went",
+        x="seconds per run [s]",
+        y="",
+        caption=f"Arithmetic means over complete runs, n = {span(len(_runs(summary, arm)) for arm, _ in spent)}; "
+        f"{' and '.join(UNBILLED)} are not on the training clock.",
+        alt=f"Seconds per run of {count(len(spent), 'arm')} by what they went into; the most: {most}.",
+    )
+    return [bars(words, {arm.label: parts for arm, parts in spent}, Table(columns, rows, folded=True))]
 
 
 def _seconds(summary: Summary, arm: Arm) -> dict[str, float]:

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from expkit.analysis.model import Arm, Summary
 from expkit.report.blocks import Block, Cell, Chart, Column, Table, Text
-from expkit.report.charts import Point, crosses
+from expkit.report.charts import Cross, Words, crosses
 from expkit.report.noise import band_of
-from expkit.report.numbers import cell, interval, level, metric_name, quality_decimals, ratio_cell, unique
+from expkit.report.numbers import cell, count, interval, level, metric_name, quality_decimals, ratio_cell, span, unique
 from expkit.report.ranking import looks, ranked
 from expkit.report.section import Section
 
@@ -30,27 +30,32 @@ class Tradeoff(Section):
 
 
 def _chart(summary: Summary, arms: list[Arm]) -> Chart:
-    baseline = next((a.label for a in summary.arms if a.baseline), None)
-    points = [Point(baseline, (1.0, None, None), (0.0, None, None))] if baseline is not None else []
-    points += [_point(arm) for arm in arms]
     ci, dq = unique([level(a.speedup) for a in arms]), unique([level(a.quality_difference) for a in arms])
-    n = sorted({a.pairs for a in arms})
-    pairs = f"{n[0]}" if len(n) == 1 else f"{n[0]} to {n[-1]}"
+    words = Words(
+        title="Quality against time at equal budget",
+        x=f"speedup on {summary.clock} [×], faster to the right",
+        y=f"difference in {metric_name(summary)}",
+        caption=f"Bars: {ci} interval of the speedup, {dq} of the quality difference (up is better), "
+        f"n = {span(a.pairs for a in arms)} pairs of seeds. Grey band: noise floor. "
+        f"Dashed line: −{summary.delta:g}, the worst that still counts as not worse.",
+        alt=f"Quality difference against speedup of {count(len(arms), 'arm')}; the baseline is at 1 and 0.",
+    )
+    baseline = [Cross(a.label, (1.0, None, None), (0.0, None, None)) for a in summary.arms if a.baseline]
     return crosses(
-        "Quality against time at equal budget", f"speedup on {summary.clock} [×], faster to the right",
-        f"difference in {metric_name(summary)}", points, looks=looks(summary), centre=(1.0, 0.0),
-        x_band=band_of(summary), floor=-summary.delta, log=True,
-        caption=f"Bars: {ci} interval of the speedup, {dq} of the quality difference (up is better), n = {pairs} pairs of seeds. "
-        f"Grey band: noise floor. Dashed line: −{summary.delta:g}, the worst that still counts as not worse.",
-        alt=f"Quality difference against speedup of {len(arms)} arms; the baseline is at speedup 1, difference 0.",
+        words,
+        [*baseline, *map(_point, arms)],
+        looks(summary),
+        centre=(1.0, 0.0),
+        band=band_of(summary),
+        floor=-summary.delta,
         table=_table(summary, arms, ci, dq),
-    )  # fmt: skip
+    )
 
 
-def _point(arm: Arm) -> Point:
+def _point(arm: Arm) -> Cross:
     s, q = arm.speedup, arm.quality_difference
     assert s.value is not None and q.value is not None
-    return Point(arm.label, (s.value, s.lo, s.hi), (q.value, q.lo, q.hi))
+    return Cross(arm.label, (s.value, s.lo, s.hi), (q.value, q.lo, q.hi))
 
 
 def _table(summary: Summary, arms: list[Arm], ci: str, dq: str) -> Table:

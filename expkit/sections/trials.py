@@ -45,7 +45,9 @@ class Trials(Section):
 
 
 def _row(summary: Summary, t: TrialRow) -> dict[str, Cell]:
-    timing = "–" if t.timing_valid is None else "valid" if t.timing_valid else ", ".join(t.timing_reasons) or "not valid"
+    timing = (
+        "–" if t.timing_valid is None else "valid" if t.timing_valid else ", ".join(t.timing_reasons) or "not valid"
+    )
     return {
         "arm": Cell(t.arm, code=True),
         "seed": cell("–" if t.seed is None else str(t.seed), t.seed),

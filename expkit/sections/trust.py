@@ -11,7 +11,11 @@ from expkit.report.blocks import Block, Cell, Column, Table, Tone
 from expkit.report.numbers import cell
 from expkit.report.section import Section
 
-LIGHTS: dict[str, tuple[str, Tone]] = {"red": ("✕ red", "bad"), "amber": ("! amber", "warn"), "green": ("✓ green", "good")}
+LIGHTS: dict[str, tuple[str, Tone]] = {
+    "red": ("✕ red", "bad"),
+    "amber": ("! amber", "warn"),
+    "green": ("✓ green", "good"),
+}
 COLUMNS = (
     Column("light", "light"),
     Column("guard", "guard"),

@@ -23,14 +23,19 @@ class Verdict(Section):
 
     def blocks(self, summary: Summary) -> Sequence[Block]:
         lines = summary.headline or (_nothing(summary),)
-        notes = (summary.target.sentence, summary.clock_sentence, f"{DIRECTION} {summary.metric}: {better_if(summary)}.")
+        notes = (
+            summary.target.sentence,
+            summary.clock_sentence,
+            f"{DIRECTION} {summary.metric}: {better_if(summary)}.",
+        )
         running = [Text(_running(summary))] if summary.running else []
         return [*running, Verdicts(lines, tuple(note for note in notes if note))]
 
 
 def _running(summary: Summary) -> str:
     complete, total = summary.states.get("complete", 0), sum(summary.states.values())
-    return f"This sweep is still running: {complete:,} of {count(total, 'run')} complete. The numbers below use what is complete and will change."  # fmt: skip
+    done = f"{complete:,} of {count(total, 'run')} complete"
+    return f"This sweep is still running: {done}. The numbers below use what is complete and will change."
 
 
 def _nothing(summary: Summary) -> str:

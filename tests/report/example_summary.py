@@ -7,8 +7,19 @@ import math
 from dataclasses import replace
 
 from expkit.analysis.model import (
-    SCHEMA_VERSION, Arm, Curve, Effect, Failure, Guard, Interval, Noise, Summary, TargetInfo, TargetTime, TrialRow,
-)  # fmt: skip
+    SCHEMA_VERSION,
+    Arm,
+    Curve,
+    Effect,
+    Failure,
+    Guard,
+    Interval,
+    Noise,
+    Summary,
+    TargetInfo,
+    TargetTime,
+    TrialRow,
+)
 
 METHODS = ("ema", "label_smoothing", "progressive_resizing")
 SEEDS = (17, 18, 19, 20, 21)
@@ -32,40 +43,92 @@ def example() -> Summary:
     """A full grid of three methods, complete but for one failed trial."""
     arms = tuple(_arm(methods) for k in range(4) for methods in itertools.combinations(METHODS, k))
     return Summary(
-        schema_version=SCHEMA_VERSION, sweep="ablate", generated_utc="2026-07-01T12:00:00Z",
-        created_utc="2026-07-01T11:50:00Z", running=False, states={"complete": 44, "failed": 1},
-        metric="eval/accuracy", mode="max", unit="", clock="train_s", clock_requested="train_s",
+        schema_version=SCHEMA_VERSION,
+        sweep="ablate",
+        generated_utc="2026-07-01T12:00:00Z",
+        created_utc="2026-07-01T11:50:00Z",
+        running=False,
+        states={"complete": 44, "failed": 1},
+        metric="eval/accuracy",
+        mode="max",
+        unit="",
+        clock="train_s",
+        clock_requested="train_s",
         clock_sentence="Times are train_s: wall-clock seconds of training, evaluation and checkpoints not billed.",
-        ci=0.95, delta=0.005,
+        ci=0.95,
+        delta=0.005,
         target=TargetInfo(
-            "eval/accuracy", "max", TARGET, "lowest_final", "pilot", (2147483650, 2147483651), "2026-06-30T09:00:00Z",
-            "9f2c" * 16, False, "Target 0.8412 fixed from 5 baseline pilot seeds on 2026-06-30, before any other arm ran.",
+            "eval/accuracy",
+            "max",
+            TARGET,
+            "lowest_final",
+            "pilot",
+            (2147483650, 2147483651),
+            "2026-06-30T09:00:00Z",
+            "9f2c" * 16,
+            False,
+            "Target 0.8412 fixed from 5 baseline pilot seeds on 2026-06-30, before any other arm ran.",
             ((0.9, 0.8054), (0.95, 0.8302), (0.99, 0.8431)),
         ),
         noise=(
-            Noise("train_s", 0.021, Interval(1.004, 0.989, 1.019, 5, 0.95, "paired t"), 5, True, "No time effect below 2.1 % is claimed on train_s (5 A/A pairs)."),
-            Noise("cpu_s", 0.012, Interval(0.999, 0.991, 1.007, 5, 0.95, "paired t"), 5, True, "No time effect below 1.2 % is claimed on cpu_s (5 A/A pairs)."),
+            Noise(
+                "train_s",
+                0.021,
+                Interval(1.004, 0.989, 1.019, 5, 0.95, "paired t"),
+                5,
+                True,
+                "No time effect below 2.1 % is claimed on train_s (5 A/A pairs).",
+            ),
+            Noise(
+                "cpu_s",
+                0.012,
+                Interval(0.999, 0.991, 1.007, 5, 0.95, "paired t"),
+                5,
+                True,
+                "No time effect below 1.2 % is claimed on cpu_s (5 A/A pairs).",
+            ),
         ),
         rho={"train_s": 0.62, "cpu_s": 0.71, "eval/accuracy": 0.48},
-        arms=arms, effects=tuple(_effect(m) for m in METHODS), curves=tuple(_curve(a) for a in arms), guards=_guards(),
-        failures=(_failure(arms[-1]),), trials=tuple(_trials(arms)), provenance=_provenance(),
-        sql={"speedups": "SELECT * FROM speedups('ablate', 'eval/accuracy', 0.8412)", "fastest": "SELECT arm, exp(avg(log_ratio)) AS speedup\nFROM speedups('ablate', 'eval/accuracy', 0.8412)\nGROUP BY arm ORDER BY speedup DESC"},
+        arms=arms,
+        effects=tuple(_effect(m) for m in METHODS),
+        curves=tuple(_curve(a) for a in arms),
+        guards=_guards(),
+        failures=(_failure(arms[-1]),),
+        trials=tuple(_trials(arms)),
+        provenance=_provenance(),
+        sql={
+            "speedups": "SELECT * FROM speedups('ablate', 'eval/accuracy', 0.8412)",
+            "fastest": "SELECT arm, exp(avg(log_ratio))\nFROM speedups('ablate', 'eval/accuracy', 0.8412)\nORDER BY 2 DESC",
+        },
         headline=(
             "No combination is faster at equal quality (1 workload, 1 machine, 8 arms x 5 seeds).",
-            "progressive_resizing: TRADE: faster, worse; x1.228 [1.201, 1.254] in time, -0.0208 [-0.0231, -0.0185] in accuracy.",
+            "progressive_resizing: TRADE: faster, worse; x1.228 [1.201, 1.254], -0.0208 [-0.0231, -0.0185].",
             "ema: BETTER, time unresolved; +0.0061 [0.0040, 0.0082] in accuracy.",
         ),
-    )  # fmt: skip
+    )
 
 
 def empty() -> Summary:
     """A sweep of which nothing has run."""
     base = example()
     return replace(
-        base, states={}, arms=(), effects=(), curves=(), guards=(), failures=(), trials=(), noise=(), rho={}, sql={},
-        provenance={}, headline=(), created_utc=None, clock_sentence="",
+        base,
+        states={},
+        arms=(),
+        effects=(),
+        curves=(),
+        guards=(),
+        failures=(),
+        trials=(),
+        noise=(),
+        rho={},
+        sql={},
+        provenance={},
+        headline=(),
+        created_utc=None,
+        clock_sentence="",
         target=TargetInfo("eval/accuracy", "max", None, "lowest_final", "none"),
-    )  # fmt: skip
+    )
 
 
 def all_failed() -> Summary:
@@ -73,25 +136,53 @@ def all_failed() -> Summary:
     base = example()
     arms = tuple(
         replace(
-            a, planned=1, complete=0, failed=1, pairs=0, verdict="FAILED", time_class="", quality_class="",
-            speedup=Interval(), speedup_other_clock=Interval(), quality=Interval(), quality_difference=Interval(level=0.9),
-            time_s=None, setup_s=None, target_times=(), target_speedup=Interval(), sentence="FAILED: no complete trial.",
+            a,
+            planned=1,
+            complete=0,
+            failed=1,
+            pairs=0,
+            verdict="FAILED",
+            time_class="",
+            quality_class="",
+            speedup=Interval(),
+            speedup_other_clock=Interval(),
+            quality=Interval(),
+            quality_difference=Interval(level=0.9),
+            time_s=None,
+            setup_s=None,
+            target_times=(),
+            target_speedup=Interval(),
+            sentence="FAILED: no complete trial.",
         )
         for a in base.arms[:2]
-    )  # fmt: skip
+    )
     trials = tuple(
         replace(
-            t, state="failed", train_s=None, cpu_s=None, wall_s=None, setup_s=None, eval_s=None, quality=math.nan,
+            t,
+            state="failed",
+            train_s=None,
+            cpu_s=None,
+            wall_s=None,
+            setup_s=None,
+            eval_s=None,
+            quality=math.nan,
             timing_valid=None,
         )
         for t in base.trials[:2]
-    )  # fmt: skip
+    )
     return replace(
-        base, states={"failed": 2}, arms=arms, effects=(), curves=(), trials=trials,
+        base,
+        states={"failed": 2},
+        arms=arms,
+        effects=(),
+        curves=(),
+        trials=trials,
         failures=tuple(replace(_failure(a), id=f"{i:012x}") for i, a in enumerate(arms)),
-        noise=(Noise("train_s", None, Interval(), 0, None, "There is no A/A pair."),), rho={},
-        headline=("No trial of this sweep is complete.",), withheld=("aa_pairs",),
-    )  # fmt: skip
+        noise=(Noise("train_s", None, Interval(), 0, None, "There is no A/A pair."),),
+        rho={},
+        headline=("No trial of this sweep is complete.",),
+        withheld=("aa_pairs",),
+    )
 
 
 def hostile() -> Summary:
@@ -100,16 +191,22 @@ def hostile() -> Summary:
     name = dict(zip((a.label for a in base.arms), HOSTILE, strict=True))
     bad = " ".join(HOSTILE[:7])
     return replace(
-        base, sweep=HOSTILE[0], metric=HOSTILE[1], unit=HOSTILE[0],
+        base,
+        sweep=HOSTILE[0],
+        metric=HOSTILE[1],
+        unit=HOSTILE[0],
         arms=tuple(replace(a, label=name[a.label], algorithms=(HOSTILE[6],), sentence=bad) for a in base.arms),
         effects=tuple(replace(e, method=HOSTILE[i], sentence=bad) for i, e in enumerate(base.effects)),
         curves=tuple(replace(c, arm=name[c.arm], metric=HOSTILE[1]) for c in base.curves),
         guards=tuple(replace(g, name=HOSTILE[i % 8], sentence=bad) for i, g in enumerate(base.guards)),
         failures=tuple(replace(f, arm=HOSTILE[0], message="\n".join(HOSTILE), log=HOSTILE[0]) for f in base.failures),
         trials=tuple(replace(t, arm=name[t.arm], command=HOSTILE[0]) for t in base.trials),
-        provenance={HOSTILE[0]: {HOSTILE[1]: list(HOSTILE)}}, sql={HOSTILE[0]: "\n".join(HOSTILE)}, headline=HOSTILE,
-        target=replace(base.target, metric=HOSTILE[1], sentence=bad), clock_sentence=bad,
-    )  # fmt: skip
+        provenance={HOSTILE[0]: {HOSTILE[1]: list(HOSTILE)}},
+        sql={HOSTILE[0]: "\n".join(HOSTILE)},
+        headline=HOSTILE,
+        target=replace(base.target, metric=HOSTILE[1], sentence=bad),
+        clock_sentence=bad,
+    )
 
 
 def many(num_methods: int) -> Summary:
@@ -118,9 +215,11 @@ def many(num_methods: int) -> Summary:
     methods = [f"method_number_{i}" for i in range(num_methods)]
     sets = [s for k in range(num_methods + 1) for s in itertools.combinations(methods, k)]
     arms = tuple(
-        replace(base.arms[i % 7 + 1 if s else 0], label="+".join(s) or "none", algorithms=s, baseline=not s, size=len(s))
+        replace(
+            base.arms[i % 7 + 1 if s else 0], label="+".join(s) or "none", algorithms=s, baseline=not s, size=len(s)
+        )
         for i, s in enumerate(sets)
-    )  # fmt: skip
+    )
     return replace(base, arms=arms, curves=tuple(replace(base.curves[0], arm=a.label) for a in arms))
 
 
@@ -133,17 +232,39 @@ def _arm(methods: tuple[str, ...]) -> Arm:
     verdict, time_class, quality_class = _verdict(methods)
     label = "+".join(methods) or "none"
     return Arm(
-        label=label, algorithms=methods, parameters={}, baseline=baseline, planned=5, complete=n,
-        failed=5 - n, diverged=0, pairs=0 if baseline else n, equals=None,
+        label=label,
+        algorithms=methods,
+        parameters={},
+        baseline=baseline,
+        planned=5,
+        complete=n,
+        failed=5 - n,
+        diverged=0,
+        pairs=0 if baseline else n,
+        equals=None,
         speedup=Interval() if baseline else Interval(ratio, ratio * 0.978, ratio * 1.022, n, 0.95, "pooled t"),
-        speedup_other_clock=Interval() if baseline else Interval(ratio * 1.003, ratio * 0.989, ratio * 1.017, n, 0.95, "pooled t"),
-        other_clock="cpu_s", quality=Interval(quality, quality - 0.003, quality + 0.003, n),
-        quality_difference=Interval(level=0.9) if baseline else Interval(dq, dq - 0.0022, dq + 0.0022, n, 0.9, "paired t"),
-        time_s=4.12 / ratio, setup_s=0.08 + 0.02 * len(methods), target_times=tuple(_target_times(quality, ratio, n)),
-        target_speedup=Interval() if baseline or quality < TARGET else Interval(ratio * 1.02, ratio * 0.9, ratio * 1.15, n),
-        verdict=verdict, time_class=time_class, quality_class=quality_class,
-        sentence=f"{label}: {verdict}.", size=len(methods), seeds=SEEDS, p_sign_flip=None if baseline else 0.0625,
-    )  # fmt: skip
+        speedup_other_clock=Interval()
+        if baseline
+        else Interval(ratio * 1.003, ratio * 0.989, ratio * 1.017, n, 0.95, "pooled t"),
+        other_clock="cpu_s",
+        quality=Interval(quality, quality - 0.003, quality + 0.003, n),
+        quality_difference=Interval(level=0.9)
+        if baseline
+        else Interval(dq, dq - 0.0022, dq + 0.0022, n, 0.9, "paired t"),
+        time_s=4.12 / ratio,
+        setup_s=0.08 + 0.02 * len(methods),
+        target_times=tuple(_target_times(quality, ratio, n)),
+        target_speedup=Interval()
+        if baseline or quality < TARGET
+        else Interval(ratio * 1.02, ratio * 0.9, ratio * 1.15, n),
+        verdict=verdict,
+        time_class=time_class,
+        quality_class=quality_class,
+        sentence="" if baseline else f"{label}: {verdict}.",
+        size=len(methods),
+        seeds=SEEDS,
+        p_sign_flip=None if baseline else 0.0625,
+    )
 
 
 def _verdict(methods: tuple[str, ...]) -> tuple[str, str, str]:
@@ -178,10 +299,16 @@ def _effect(method: str) -> Effect:
     quality = Interval(dq, dq - 0.0015, dq + 0.0015, 5, 0.95, "t over seeds")
     resolved = not time.lo < 1 < time.hi
     return Effect(
-        method, time, quality, resolved, True,
+        method,
+        time,
+        quality,
+        resolved,
+        True,
         f"{method}: x{ratio:.3f} in time, {dq:+.4f} in accuracy, averaged over 4 contexts.",
-        Interval(ratio * 1.002, ratio * 0.986, ratio * 1.018, 5), Interval(dq * 1.01, dq - 0.0016, dq + 0.0016, 5), 4,
-    )  # fmt: skip
+        Interval(ratio * 1.002, ratio * 0.986, ratio * 1.018, 5),
+        Interval(dq * 1.01, dq - 0.0016, dq + 0.0016, 5),
+        4,
+    )
 
 
 def _curve(arm: Arm) -> Curve:
@@ -190,10 +317,16 @@ def _curve(arm: Arm) -> Curve:
     mean = tuple(arm.quality.value * (1 - 0.75 * math.exp(-b / 22)) for b in batches)
     half = [0.03 * math.exp(-b / 40) + 0.002 for b in batches]
     return Curve(
-        arm.label, "eval/accuracy", batches, tuple(128 * b for b in batches),
-        tuple(arm.time_s * b / 128 for b in batches), mean, tuple(m - h for m, h in zip(mean, half, strict=True)),
-        tuple(m + h for m, h in zip(mean, half, strict=True)), (arm.complete,) * len(batches),
-    )  # fmt: skip
+        arm.label,
+        "eval/accuracy",
+        batches,
+        tuple(128 * b for b in batches),
+        tuple(arm.time_s * b / 128 for b in batches),
+        mean,
+        tuple(m - h for m, h in zip(mean, half, strict=True)),
+        tuple(m + h for m, h in zip(mean, half, strict=True)),
+        (arm.complete,) * len(batches),
+    )
 
 
 def _guards() -> tuple[Guard, ...]:
@@ -211,7 +344,9 @@ def _guards() -> tuple[Guard, ...]:
 
 def _failure(arm: Arm) -> Failure:
     message = "RuntimeError: worker left with signal 9\nlast lines of the log:\n  step 96 loss 0.412\n  Killed"
-    return Failure("0badc0ffee42", 0, arm.label, 21, "failed", "signal", message, "trials/0badc0ffee42/r0/attempts/1/rank0.log")  # fmt: skip
+    return Failure(
+        "0badc0ffee42", 0, arm.label, 21, "failed", "signal", message, "trials/0badc0ffee42/r0/attempts/1/rank0.log"
+    )
 
 
 def _trials(arms: tuple[Arm, ...]) -> list[TrialRow]:
@@ -230,11 +365,21 @@ def _trial(arm: Arm, replicate: int, block: int, seed: int, position: int) -> Tr
     train_s = arm.time_s * (1 + 0.01 * math.sin(position))
     contended = position in (11, 30)
     return TrialRow(
-        id12, replicate, arm.label, role, block, position, seed, "failed" if failed else "complete", 1,
+        id12,
+        replicate,
+        arm.label,
+        role,
+        block,
+        position,
+        seed,
+        "failed" if failed else "complete",
+        1,
         *((None,) * 6 if failed else (train_s, train_s * 0.98, train_s * 1.2, 0.09, train_s * 0.15, arm.quality.value)),
-        None if failed else not contended, ("contention",) if contended else (), dict.fromkeys(arm.algorithms, True),
+        None if failed else not contended,
+        ("contention",) if contended else (),
+        dict.fromkeys(arm.algorithms, True),
         f"expkit rerun {id12} --verify",
-    )  # fmt: skip
+    )
 
 
 def _provenance() -> dict[str, object]:

@@ -1,0 +1,93 @@
+"""expkit report: what a sweep says so far, on the terminal and as files. Trains nothing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from expkit.cli.options import RUNS, Json, RunsDir, say
+
+if TYPE_CHECKING:
+    from expkit.analysis.model import Summary
+    from expkit.report.blocks import Page
+    from expkit.store.store import Store
+
+
+class Face(StrEnum):
+    """What goes to stdout."""
+
+    TERMINAL = "terminal"
+    MARKDOWN = "md"
+    HTML = "html"
+    JSON = "json"
+
+
+def report(
+    sweep: Annotated[str, typer.Argument(help="Name of a sweep in the runs folder, or its file.")],
+    target: Annotated[float | None, typer.Option(help="Time to this quality instead; exploratory.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Judge by this metric instead; exploratory.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="Compare with this arm instead; exploratory.")] = None,
+    face: Annotated[Face, typer.Option("--format", help="What to print.")] = Face.TERMINAL,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the files.")] = None,
+    runs_dir: RunsDir = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Report a sweep: which arm is faster at equal quality, by how much, how sure.
+
+    Prints the report and writes index.html, report.md and summary.json. Nothing is trained.
+
+    Example: expkit report ablate --target 0.85 --metric eval/accuracy --baseline none
+    """
+    from expkit.analysis.summary import summarise
+    from expkit.report.section import make_page
+    from expkit.report.write import write_report
+    from expkit.store.query import connect
+    from expkit.store.store import Store
+
+    store = Store(runs_dir)
+    name = _find(store, sweep, runs_dir)
+    with connect(runs_dir) as con:
+        summary = summarise(con, name, target=target, metric=metric, baseline=baseline)
+        for unreadable in con.set_aside:
+            say(f"set aside: {unreadable}")
+    if summary.running:
+        say(f"{name} is still running; this report uses what is complete.")
+    _show(make_page(summary), summary, Face.JSON if as_json else face)
+    written = write_report(summary, output or store.layout.report(name))
+    say(f"report: {written.html}")
+
+
+def _find(store: Store, sweep: str, runs_dir: Path) -> str:
+    """The sweep that a name, a bare file name or a path means; UsageError names the nearest and all there are."""
+    from expkit.errors import UsageError, unknown
+
+    known = store.sweeps()
+    given = Path(sweep)
+    for name in (sweep, given.stem if given.suffix in {".yaml", ".yml"} else sweep):
+        if name in known:
+            return name
+    for name in known:
+        file = store.sweep_record(name).get("file")
+        if file and given.is_file() and Path(file).resolve() == given.resolve():
+            return name
+    raise UsageError(f"{unknown('sweep', sweep, known)} (in {runs_dir}; expkit sweep FILE makes one)")
+
+
+def _show(page: Page, summary: Summary, face: Face) -> None:
+    import sys
+
+    from rich.console import Console
+
+    from expkit.report.html import to_html
+    from expkit.report.markdown import to_markdown
+    from expkit.report.summary_json import to_json
+    from expkit.report.terminal import to_terminal
+
+    if face is Face.TERMINAL:
+        to_terminal(page, Console(file=sys.stdout, highlight=False))
+        return
+    text = {Face.MARKDOWN: to_markdown, Face.HTML: to_html}[face](page) if face is not Face.JSON else to_json(summary)
+    sys.stdout.write(text)
