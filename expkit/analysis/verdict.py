@@ -93,7 +93,7 @@ def verdict(arm: Evidence) -> Verdict:
     if not counts.complete and counts.failed + counts.diverged:
         return Verdict(FAILED, f"No trial is complete: {_lost(counts)}.")
     if arm.equals_baseline and counts.complete:
-        return Verdict(BY_CONSTRUCTION, "None of its methods found anything to do: it is a second baseline.")
+        return Verdict(BY_CONSTRUCTION, "No method of it found anything to do: it is a second baseline.")
     pairs = min(arm.speedup.n, arm.quality.n)
     if pairs < 2:
         return Verdict(NO_PAIRS, _no_pairs(arm, pairs))

@@ -1,0 +1,122 @@
+"""Time to target over the trials of an arm: hits, median with misses counted as infinite, and what each rule says."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from expkit.analysis import phrases
+from expkit.analysis.load import Evaluations, Key
+from expkit.analysis.model import TargetTime
+from expkit.analysis.replicate import Replicate
+from expkit.analysis.time_to_target import Crossing, Mode, Rule, time_to_target
+
+ENDED = ("complete", "diverged", "failed")
+"""States that count: a trial that failed or diverged did not reach the target."""
+NEVER = Crossing(False, None, None, None, False, None)
+_SHOWN: tuple[tuple[str, Rule, bool], ...] = (
+    ("first", "first", False),
+    ("sustained", "sustained", False),
+    ("interpolated", "sustained", True),
+    ("to_end", "to_end", True),
+    ("median3", "median3", True),
+)
+"""(name in the report, rule, interpolated). All for the primary target, `interpolated` for the ladder."""
+
+
+@dataclass(frozen=True)
+class Attained:
+    """Crossings of all replicates of a sweep on one clock, per rule and rung; the primary target has share None."""
+
+    crossings: Mapping[tuple[Rule, float | None], Mapping[Key, Crossing]]
+    targets: Mapping[float | None, float]
+    clock: str
+
+    def of(self, one: Replicate, rule: Rule = "sustained", share: float | None = None) -> Crossing:
+        """Where a replicate reached a rung; a miss for one without evaluations."""
+        return self.crossings.get((rule, share), {}).get((one.id, one.replicate), NEVER)
+
+    def time_of(self) -> Callable[[Replicate], float | None]:
+        """The sustained, interpolated time to the primary target, for pairing."""
+        return lambda one: self.of(one).t or None  # an evaluation at time 0 has no logarithm
+
+
+def attained(
+    series: Mapping[Key, Evaluations],
+    target: float | None,
+    ladder: Sequence[tuple[float, float]],
+    mode: Mode,
+    clock: str,
+) -> Attained:
+    """Crossings of every series with the primary target (by all rules) and with each rung (sustained)."""
+    targets: dict[float | None, float] = {} if target is None else {None: target}
+    targets |= dict(ladder)
+    found: dict[tuple[Rule, float | None], dict[Key, Crossing]] = {}
+    rules: tuple[Rule, ...] = ("first", "sustained", "to_end", "median3")
+    for share, goal in targets.items():
+        for rule in rules if share is None else ("sustained",):
+            found[rule, share] = {
+                key: time_to_target(s.clocks[clock], s.value, goal, mode, rule=rule) for key, s in series.items()
+            }
+    return Attained(found, targets, clock)
+
+
+def target_times(replicates: Iterable[Replicate], attained: Attained) -> tuple[TargetTime, ...]:
+    """What one arm's trials need to each target; one value a trial, that of its first replicate that ended."""
+    trials = first_ended(replicates)
+    return tuple(
+        _target_time(name, trials, attained, rule, share, interpolated)
+        for share in attained.targets
+        for name, rule, interpolated in (_SHOWN if share is None else _SHOWN[2:3])
+    )
+
+
+def first_ended(replicates: Iterable[Replicate]) -> list[Replicate]:
+    """One replicate a trial: the first complete one, else the first that diverged or failed."""
+    trials: dict[str, Replicate] = {}
+    for one in sorted(replicates, key=lambda r: (not r.complete, r.replicate)):
+        if one.state in ENDED:
+            trials.setdefault(one.id, one)
+    return sorted(trials.values(), key=lambda r: r.position)
+
+
+def median_time(times: Sequence[float]) -> float | None:
+    """Median with misses as inf; None unless more than half of the trials hit. A4."""
+    middle = statistics.median(times) if times else math.inf
+    return middle if math.isfinite(middle) else None
+
+
+def _target_time(
+    name: str,
+    trials: Sequence[Replicate],
+    attained: Attained,
+    rule: Rule,
+    share: float | None,
+    interpolated: bool,
+) -> TargetTime:
+    found = [attained.of(one, rule, share) if one.complete else NEVER for one in trials]
+    usable = [c for one, c in zip(trials, found, strict=True) if not one.why_not(attained.clock)]
+    median = median_time([_seconds(c, interpolated) for c in usable])
+    hits = sum(c.hit for c in found)
+    horizons = [c.horizon for c in found if not c.hit and c.horizon is not None]
+    censored = min(horizons) if horizons else None
+    return TargetTime(
+        name, attained.targets[share], share, hits, len(trials), median, censored,
+        _text(median, censored, hits, len(trials)), sum(c.left_censored for c in found),
+    )  # fmt: skip
+
+
+def _seconds(crossing: Crossing, interpolated: bool) -> float:
+    if crossing.t is None or crossing.bracket is None:
+        return math.inf
+    return crossing.t if interpolated else crossing.bracket[1]
+
+
+def _text(median: float | None, censored: float | None, hits: int, n: int) -> str:
+    if median is not None:
+        return f"{phrases.seconds(median)} ({hits}/{n})"
+    if censored is not None:
+        return f"> {phrases.seconds(censored)} ({hits}/{n})"
+    return f"not known ({hits}/{n})"

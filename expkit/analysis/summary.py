@@ -1,0 +1,212 @@
+"""summarise: one sweep in, everything that a report says out; the same on a complete, a running and an empty sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from expkit.analysis import guards, speedup, terms
+from expkit.analysis.arms import arms
+from expkit.analysis.attainment import attained, first_ended
+from expkit.analysis.credit import effects
+from expkit.analysis.curves import curve
+from expkit.analysis.headline import headline, noise_sentence
+from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
+from expkit.analysis.model import SCHEMA_VERSION, Failure, Guard, Noise, Summary, TargetInfo, TrialRow
+from expkit.analysis.noise import Floor, aa_floor
+from expkit.analysis.pairs import aa_pairs, quality_pairs
+from expkit.analysis.replicate import Replicate
+from expkit.analysis.reproduce import statements
+from expkit.analysis.study import COMPARED, Study
+from expkit.analysis.terms import Asked
+from expkit.store.layout import Layout
+
+CLOCKS = ("train_s", "cpu_s")
+_PARTS = ("data_wait_s", "forward_s", "backward_s", "optimizer_s", "algorithms_s")
+_LOST = ("failed", "diverged", "lost", "interrupted")
+
+
+def summarise(
+    con: Views, sweep: str, *, target: float | None = None, metric: str | None = None, baseline: str | None = None
+) -> Summary:
+    """The summary of a sweep from a connection to its store.
+
+    `target`, `metric` (with its mode as `eval/f1:max` where the name does not tell) and `baseline` (a set of methods)
+    read the same trials on other terms; a target or metric that was not fixed before is marked exploratory.
+    UsageError for a sweep, metric or baseline that is not there.
+    """
+    asked = Asked(target, metric, baseline)
+    row = sweep_row(con, sweep)
+    wanted = settings(con, sweep, row["target_metric"])
+    name, mode = terms.metric_and_mode(asked, wanted)
+    data = load(con, row, name, exclusive=wanted.exclusive)
+    terms.check_recorded(name, data, recorded_metrics(con, sweep) if not data.series else ())
+    grid = tuple(r for r in data.replicates if r.role in COMPARED)
+    base = terms.baseline_set(asked, wanted, grid)
+    info = terms.target_info(data, wanted, name, mode, asked, base)
+    clock, clock_sentence = guards.headline_clock(grid, wanted.clock)
+    study = Study(
+        grid, name, mode, clock, _other(clock, wanted.clock), wanted.ci, terms.delta(name, wanted), base,
+        attained(data.series, info.value, info.ladder, mode, clock),
+    )  # fmt: skip
+    return _summary(con, data, study, info, wanted.clock, clock_sentence)
+
+
+def summary_to_json(summary: Summary) -> dict[str, Any]:
+    """The summary as JSON values: tuples as lists, what is not finite as null."""
+    plain = _plain(dataclasses.asdict(summary))
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested: str, clock_sentence: str) -> Summary:
+    floor = aa_floor(*aa_pairs(study.replicates, study.clock))
+    found = _guards(study, info, floor)
+    red = guards.red(found)
+    judged = arms(study, floor, red)
+    credit = effects(study, floor)
+    states = Counter(r.state for r in data.replicates)
+    return Summary(
+        schema_version=SCHEMA_VERSION,
+        sweep=data.name,
+        generated_utc=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        created_utc=data.created_utc,
+        running=bool(states["claimed"] + states["running"]),
+        states=dict(sorted(states.items())),
+        metric=study.metric,
+        mode=study.mode,
+        unit="",
+        clock=study.clock,
+        clock_requested=requested,
+        clock_sentence=clock_sentence,
+        ci=study.ci,
+        delta=study.delta,
+        target=info,
+        noise=_noise(study),
+        rho=_rho(study),
+        arms=judged,
+        effects=credit,
+        curves=tuple(c for a, members in study.by_arm.items()
+                     if (c := curve(a, study.metric, members, data.series, study.ci)) is not None),
+        guards=found,
+        failures=tuple(_failure(r) for r in data.replicates if r.state in _LOST),
+        trials=tuple(_trial_row(r) for r in data.replicates),
+        provenance=_provenance(con, data),
+        sql=statements(data.name, study),
+        headline=headline(study, judged, credit, floor, red, info, clock_sentence),
+        withheld=tuple(g.name for g in red),
+    )  # fmt: skip
+
+
+def _other(clock: str, requested: str) -> str:
+    """The clock shown beside: the requested one where the headline left it, else CPU time or the train clock."""
+    if clock != requested:
+        return requested
+    return "train_s" if clock == "cpu_s" else "cpu_s"
+
+
+def _guards(study: Study, info: TargetInfo, floor: Floor) -> tuple[Guard, ...]:
+    grid = study.replicates
+    ended = first_ended(grid)
+    crossings = [study.attained.of(r) for r in ended if r.complete]
+    found = [guards.target_before_data(info)]
+    if any(r.complete for r in grid):
+        found.append(guards.aa_floor(floor, study.clock))
+    found += [guards.contention(grid, study.clock), *(guard(grid) for guard in guards.OF_REPLICATES)]
+    found.append(guards.methods_effective(study.idle))
+    if info.value is not None:
+        found += [guards.resolution(crossings), guards.hits(sum(c.hit for c in crossings), len(ended))]
+    return tuple(found)
+
+
+def _noise(study: Study) -> tuple[Noise, ...]:
+    """The floor on the headline's clock first, then on the other one."""
+    found = []
+    for clock in dict.fromkeys((study.clock, study.other_clock, *CLOCKS)):
+        floor = aa_floor(*aa_pairs(study.replicates, clock))
+        sentence = noise_sentence(clock, floor)
+        found.append(Noise(clock, floor.eps, floor.ratio, floor.pairs, floor.contains_one, sentence))
+    return tuple(found)
+
+
+def _rho(study: Study) -> dict[str, float]:
+    """Mean over arms of the correlation between arm and baseline over blocks: of log-time, and of final quality."""
+    found: dict[str, list[float]] = {}
+    for arm, members in study.by_arm.items():
+        if study.is_baseline(arm):
+            continue
+        for clock in dict.fromkeys((study.clock, study.other_clock)):
+            pairs = study.pairs(arm, clock)
+            _add(found, clock, speedup.paired(pairs.base, pairs.arm).rho)
+        _add(found, study.metric, speedup.correlation(*quality_pairs(members, study.baseline_of(arm))))
+    return {name: sum(values) / len(values) for name, values in found.items()}
+
+
+def _add(found: dict[str, list[float]], name: str, value: float | None) -> None:
+    if value is not None:
+        found.setdefault(name, []).append(value)
+
+
+def _failure(one: Replicate) -> Failure:
+    layout = Layout(Path())
+    log = layout.log(layout.attempt(one.id, one.replicate, max(one.attempts, 1)), 0)
+    return Failure(
+        one.id, one.replicate, one.arm, one.seed, one.state, one.cause, one.message, log.as_posix()
+    )  # fmt: skip
+
+
+def _trial_row(one: Replicate) -> TrialRow:
+    clocks = one.clocks
+    parts = {part.removesuffix("_s"): clocks[part] for part in _PARTS if clocks.get(part) is not None}
+    return TrialRow(
+        id=one.id,
+        replicate=one.replicate,
+        arm=one.arm,
+        role=one.role,
+        block=one.block,
+        position=one.position,
+        seed=one.seed,
+        state=one.state,
+        attempts=one.attempts,
+        train_s=clocks.get("train_s"),
+        cpu_s=clocks.get("cpu_s"),
+        wall_s=clocks.get("wall_s"),
+        setup_s=clocks.get("setup_s"),
+        eval_s=clocks.get("eval_s"),
+        quality=one.quality,
+        timing_valid=one.timing_valid,
+        timing_reasons=one.timing_reasons,
+        effective=dict(one.effective),
+        command=f"expkit rerun {one.id} --verify",
+        parts={name: value for name, value in parts.items() if value is not None},
+    )
+
+
+def _provenance(con: Views, data: Sweep) -> dict[str, Any]:
+    grid = data.replicates
+    return {
+        "sweep_file": {"path": data.file, "sha256": data.sha256, "created_utc": data.created_utc},
+        "code": {
+            "code_sha": sorted({r.code_sha for r in grid if r.code_sha}),
+            "dirty": any(r.dirty for r in grid),
+        },
+        "hosts": sorted({r.host for r in grid if r.host}),
+        "settings": [dict(s) for s in data.settings_found],
+        "driver_runs": len({r.driver for r in grid if r.driver}),
+        "set_aside": [str(entry) for entry in con.set_aside],
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)

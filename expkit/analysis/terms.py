@@ -1,0 +1,137 @@
+"""On what terms a sweep is judged: the metric and its mode, the target and where it comes from, the baseline."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from expkit.analysis import phrases
+from expkit.analysis.load import Key, Settings, Sweep
+from expkit.analysis.model import TargetInfo
+from expkit.analysis.replicate import Replicate, methods_of, split_arm
+from expkit.analysis.study import COMPARED
+from expkit.analysis.target import exploratory, ladder
+from expkit.errors import UsageError, unknown
+
+_SMALLER = re.compile(r"loss|entropy|error|perplexity|mse|mae|nll|bits", re.IGNORECASE)
+_DERIVED = ("lowest_final",)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller wants other than the sweep file does; None where nothing."""
+
+    target: float | None = None
+    metric: str | None = None
+    baseline: str | None = None
+
+
+def metric_and_mode(asked: Asked, settings: Settings) -> tuple[str, Literal["max", "min"]]:
+    """The metric to judge by. One that is not the sweep's own may say its mode, `eval/f1:max`; else its name does."""
+    if asked.metric is None or asked.metric == settings.metric:
+        return settings.metric, settings.mode
+    name, _, mode = asked.metric.rpartition(":")
+    if name and mode in ("max", "min"):
+        return name, "max" if mode == "max" else "min"
+    return asked.metric, "min" if _SMALLER.search(asked.metric) else "max"
+
+
+def delta(metric: str, settings: Settings) -> float:
+    """The margin of `not worse` is in the unit of the sweep's own metric; another one has none."""
+    return settings.delta if metric == settings.metric else 0.0
+
+
+def baseline_set(asked: Asked, settings: Settings, replicates: Iterable[Replicate]) -> str:
+    """The label of the baseline's set; UsageError with the nearest name for a set that the sweep does not have."""
+    if asked.baseline is None:
+        return settings.baseline
+    sets = {split_arm(r.arm)[0] for r in replicates}
+    found = [s for s in sets if methods_of(s) == methods_of(asked.baseline)]
+    if not found:
+        raise UsageError(unknown("arm", asked.baseline, sets))
+    return found[0]
+
+
+def check_recorded(metric: str, sweep: Sweep, recorded: Iterable[str]) -> None:
+    """UsageError where trials are complete and none has recorded the metric."""
+    if not sweep.series and any(r.complete for r in sweep.replicates):
+        raise UsageError(unknown("metric", metric, recorded))
+
+
+def target_info(
+    sweep: Sweep, settings: Settings, metric: str, mode: Literal["max", "min"], asked: Asked, baseline: str
+) -> TargetInfo:
+    """The target of this reading, its ladder, and whether it was there before the data."""
+    own = metric == sweep.target.get("metric", settings.metric)
+    record = sweep.target if own else {}
+    if asked.target is not None and asked.target == _number(record.get("value")):
+        asked = replace(asked, target=None)  # the sweep's own, said again
+    rungs = _ladder(record, sweep, baseline) if own or asked.target is not None else ()
+    value = asked.target if asked.target is not None else _number(record.get("value"))
+    if asked.target is not None and not math.isfinite(asked.target):
+        raise UsageError(f"a target must be a finite number, but got {asked.target}")
+    rule = str(record.get("rule") or "given")
+    derived = rule in _DERIVED and asked.target is None
+    info = TargetInfo(
+        metric=metric,
+        mode=mode,
+        value=value,
+        rule=rule if derived else "given",
+        given="none" if value is None else "pilot" if derived else "number",
+        seeds=tuple(record.get("seeds") or ()) if derived else (),
+        utc=record.get("utc") if asked.target is None else None,
+        hash=record.get("hash") if asked.target is None else None,
+        exploratory=value is not None and _is_exploratory(record, sweep, asked),
+        ladder=rungs,
+    )
+    return replace(info, sentence=_sentence(info))
+
+
+def _is_exploratory(record: Mapping[str, Any], sweep: Sweep, asked: Asked) -> bool:
+    if asked.target is not None:
+        return True
+    grid = [r for r in sweep.replicates if r.role in COMPARED]
+    started = [r.started_utc for r in grid if r.role == "arm" and r.started_utc]
+    hashes = [r.target_hash for r in grid if r.started_utc]
+    return exploratory(record.get("utc"), min(started, default=None), hashes, record.get("hash"))
+
+
+def _sentence(info: TargetInfo) -> str:
+    if info.value is None:
+        return f"No target is set for {info.metric}."
+    what = f"Target {phrases.quality(info.value)} of {info.metric}"
+    if info.exploratory:
+        return f"{what} was set after data had been seen: exploratory."
+    on = f" on {info.utc[:10]}" if info.utc else ""
+    mark = f" (hash {info.hash[:12]})" if info.hash else ""
+    if info.given == "pilot":
+        seeds = phrases.count(len(info.seeds), "baseline pilot seed")
+        return f"{what} fixed from {seeds} by {info.rule}{on}, before any other arm ran{mark}."
+    return f"{what} was given, not derived{on}{mark}."
+
+
+def _ladder(record: Mapping[str, Any], sweep: Sweep, baseline: str) -> tuple[tuple[float, float], ...]:
+    """The pilot's, or else one from this sweep's own baseline."""
+    rungs = [(_number(share), _number(value)) for share, value in record.get("ladder") or ()]
+    kept = tuple((share, value) for share, value in rungs if share is not None and value is not None)
+    return kept or own_ladder(sweep, baseline)
+
+
+def own_ladder(sweep: Sweep, baseline: str) -> tuple[tuple[float, float], ...]:
+    """The ladder of the complete baseline trials of a sweep."""
+    keys: Sequence[Key] = [
+        (r.id, r.replicate)
+        for r in sweep.replicates
+        if r.complete and r.role in COMPARED and methods_of(r.arm) == methods_of(baseline)
+    ]
+    series = [sweep.series[key].value for key in keys if key in sweep.series]
+    return ladder([float(v[0]) for v in series], [float(v[-1]) for v in series])
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    return None
