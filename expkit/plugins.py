@@ -19,8 +19,10 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
+from expkit.duration import Time
 from expkit.errors import PluginError, unknown
 
 KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics",
@@ -143,14 +145,19 @@ def field_docs(cls: Any) -> dict[str, str]:
 
 
 def type_text(hint: Any) -> str:
-    """A type as a user would write it: `float, ge=0, lt=1`."""
-    if metadata := getattr(hint, "__metadata__", None):
-        limits = [str(m) for info in metadata for m in getattr(info, "metadata", [info])]
-        bounds = [re.sub(r"^\w+\((.*)\)$", r"\1", limit) for limit in limits]
-        return ", ".join([type_text(hint.__origin__), *bounds])
-    if isinstance(hint, type) and not getattr(hint, "__args__", None):
-        return "null" if hint is type(None) else hint.__name__.lower() if hint.__name__ == "Time" else hint.__name__
-    return re.sub(r"\b(?:typing|expkit\.duration)\.", "", str(hint)).replace("NoneType", "null").replace("None", "null")
+    """A type as a user would write it: `float, ge=0, lt=1`, `last | best | none`, `duration | null`."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        limits = [str(m) for info in hint.__metadata__ for m in getattr(info, "metadata", [info])]
+        return ", ".join([type_text(args[0]), *(re.sub(r"^\w+\((.*)\)$", r"\1", limit) for limit in limits)])
+    if origin in (Union, UnionType):
+        return " | ".join(map(type_text, args))
+    if origin is Literal:
+        return " | ".join(map(str, args))
+    if args:
+        return f"{type_text(origin)}[{', '.join('...' if a is Ellipsis else type_text(a) for a in args)}]"
+    plain: dict[Any, str] = {type(None): "null", Time: "duration", Any: "any"}
+    return plain.get(hint) or str(getattr(hint, "__name__", hint))
 
 
 def coerced(cls: type[Plugin], plugin: Plugin) -> dict[str, Any]:

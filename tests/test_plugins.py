@@ -34,7 +34,7 @@ class Damping(Plugin):
 def test_settings_are_told_with_type_range_default_and_the_sentence_under_the_field() -> None:
     share, half_life, limit = plugins.settings(Damping)
     assert (share.type, share.default, share.doc) == ("float, ge=0, lt=1", 0.1, "Share that is damped, of the whole.")
-    assert (half_life.type, limit.type) == ("time", "int | null")
+    assert (half_life.type, limit.type) == ("duration", "int | null")
 
 
 def test_text_and_python_values_give_the_same_instance() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DECLARATIONS = ("paper", "requires", "conflicts", "before", "after", "provides", "changes_targets", "changes_batch",
                 "changes_training", "needs_closure", "exact_under_microbatching", "resumable", "version")  # fmt: skip
+_UNSAID: tuple[Any, ...] = (None, "", False, frozenset())
 
 
 def explain(
@@ -60,7 +61,7 @@ def of_plugin(kind: str, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
-        "text": inspect.getdoc(cls) or "",
+        "text": inspect.cleandoc(cls.__doc__ or ""),
         "settings": [
             {"name": s.name, "type": s.type, "default": _default(s.default), "text": s.doc}
             for s in plugins.settings(cls)
@@ -72,16 +73,14 @@ def of_plugin(kind: str, name: str) -> dict[str, Any]:
 def declared(cls: type[Plugin]) -> dict[str, Any]:
     """The class-level declarations that are set, sets as sorted lists."""
     values = {key: getattr(cls, key, None) for key in DECLARATIONS}
-    return {
-        k: sorted(v) if isinstance(v, set | frozenset) else v
-        for k, v in values.items()
-        if v not in (None, "", frozenset())
-    }
+    return {k: sorted(v) if isinstance(v, set | frozenset) else v for k, v in values.items() if v not in _UNSAID}
 
 
 def text_of(found: dict[str, Any]) -> str:
     """The explanation as plain text, settings as a recipe would have them."""
-    lines = [f"{found['name']} ({found['kind']})", "", found["text"]]
+    lines = [f"{found['name']} ({found['kind']})", *(["", found["text"]] if found["text"] else [])]
+    if "default" in found and not found["settings"]:
+        lines.append(f"Default: {found['default']}")
     if found["settings"]:
         lines += ["", "Settings:"]
     for s in found["settings"]:
@@ -89,7 +88,7 @@ def text_of(found: dict[str, Any]) -> str:
     if found["declares"]:
         lines += ["", "Declares:"]
     for key, value in found["declares"].items():
-        lines.append(f"  {key}: {', '.join(value) if isinstance(value, (tuple, type([]))) else value}")
+        lines.append(f"  {key}: {', '.join(value) if isinstance(value, tuple | type([])) else _default(value)}")
     return "\n".join(lines)
 
 

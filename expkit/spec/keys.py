@@ -60,8 +60,8 @@ def explain(key: str) -> dict[str, Any] | None:
     kind, default, text = entry or ("map", dataclasses.MISSING, "")
     settings = [{"name": k.removeprefix(f"{key}."), "type": _all()[k][0], "default": _text(_all()[k][1]),
                  "text": _all()[k][2]} for k in below]  # fmt: skip
-    return {"name": key, "kind": f"key, {kind}", "text": text, "default": _text(default), "settings": settings,
-            "declares": {}}  # fmt: skip
+    title = f"key, {kind}" if kind else "key"
+    return {"name": key, "kind": title, "text": text, "default": _text(default), "settings": settings, "declares": {}}
 
 
 def _text(value: Any) -> str:
