@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from expkit.errors import EnvironmentFault
+from expkit.store.events import EventLog
 from expkit.store.layout import Layout
 from expkit.store.owner import Owner
 from expkit.store.records import Status, now_utc
@@ -65,22 +66,24 @@ class Attempt:
     def begin(self) -> None:
         """Say that this process is at it."""
         claimed = self.store.read_status(self.id12, self.replicate) or Status("claimed", self.record["attempt"])
-        running = dataclasses.replace(claimed, state="running", started_utc=now_utc(), driver=self.record["driver"])
+        running = dataclasses.replace(
+            claimed, state="running", started_utc=now_utc(), driver=self.record["driver"], dirty=self.record["dirty"]
+        )
         self._write(running.owned_by(Owner.this_process()))
-        self.note("started", 0, {"pid": os.getpid(), "attempt": self.record["attempt"]})
+        self.note("started", pid=os.getpid(), attempt=self.record["attempt"])
 
     def end(self, state: str, batch: int = 0, **fields: Any) -> None:
         """Say how it went; the last thing that is written."""
-        self.note(state, batch, {key: fields[key] for key in ("cause", "message") if fields.get(key)})
+        self.note(state, batch, **{key: fields[key] for key in ("cause", "message") if fields.get(key)})
         running = self.store.read_status(self.id12, self.replicate) or Status("claimed", self.record["attempt"])
         now = now_utc()
         self._write(dataclasses.replace(running, state=state, ended_utc=now, heartbeat_utc=now, **fields))
 
-    def note(self, kind: str, batch: int, payload: Mapping[str, Any]) -> None:
+    def note(self, kind: str, batch: int = 0, **payload: Any) -> None:
         """One line in events.jsonl."""
-        line = {"utc": now_utc(), "kind": kind, "rank": 0, "batch": batch, "payload": payload}
-        with Layout.events(self.folder).open("a", encoding="utf-8") as f:
-            f.write(json.dumps(line, ensure_ascii=False) + "\n")
+        log = EventLog(self.folder)
+        log.write(kind, batch, **payload)
+        log.close()
 
     def heartbeat(self, batch: int, max_steps: int) -> None:
         """Alive at this moment, so many batches done; replaced in one small write, readers bear with half of it."""

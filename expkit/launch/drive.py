@@ -6,7 +6,7 @@ import dataclasses
 import signal
 import uuid
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -52,6 +52,10 @@ class Order:
     target_hash: str | None = None
     driver: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    def with_target(self, target_hash: str | None) -> Order:
+        """The same for trials that are measured against this target."""
+        return dataclasses.replace(self, target_hash=target_hash)
+
 
 class Listener(Protocol):
     """Who watches a drive."""
@@ -90,8 +94,17 @@ class Stop:
 class Drive:
     """One driver run over some jobs; `tally` counts the states that they ended in."""
 
-    def __init__(self, store: Store, executor: Executor, order: Order, listener: Listener, stop: Stop) -> None:
+    def __init__(
+        self,
+        store: Store,
+        executor: Executor,
+        order: Order,
+        provenance: Mapping[str, Any],
+        listener: Listener,
+        stop: Stop,
+    ) -> None:
         self.tally: Counter[str] = Counter()
+        self._provenance = provenance
         self._store = store
         self._executor = executor
         self._order = order
@@ -128,7 +141,11 @@ class Drive:
         order = dataclasses.asdict(self._order)
         driver = order.pop("driver")
         owner = dataclasses.asdict(Owner.this_process())
-        attempt = self._store.new_attempt(job.id12, job.replicate, driver, driver_owner=owner, **order)
+        dirty = self._provenance.get("git", {}).get("dirty")
+        attempt = self._store.new_attempt(
+            job.id12, job.replicate, driver, driver_owner=owner, dirty=dirty, created_utc=now_utc(), **order
+        )
+        self._store.write_provenance(job.id12, job.replicate, self._provenance, driver=driver)
         self._running[attempt] = (job, claim)
         self._executor.submit(attempt)
         self._listener.started(job, attempt)

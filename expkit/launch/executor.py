@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from expkit import plugins
 from expkit.plugins import Plugin
 
 
@@ -65,3 +67,10 @@ class Executor(Plugin):
     def close(self) -> None:
         """End everything that still runs, at once."""
         raise NotImplementedError
+
+
+def open_executor(name: str, **settings: Any) -> Executor:
+    """An executor by name with its settings."""
+    executor = plugins.build("executors", name, settings)
+    assert isinstance(executor, Executor)
+    return executor

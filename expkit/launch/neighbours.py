@@ -25,7 +25,7 @@ class Neighbours:
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         aside = self._folder / f".{self._path.name}"
-        self._fd = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
+        self._fd = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         aside.replace(self._path)  # never there unlocked, or a newcomer would take us for dead
         for other in self._folder.glob("expkit-trial-*"):
@@ -46,7 +46,7 @@ class Neighbours:
 def _mark_if_alive(other: Path) -> bool:
     """Mark the file of a living trial; one whose owner was killed is removed."""
     try:
-        fd = os.open(other, os.O_WRONLY | os.O_APPEND)
+        fd = os.open(other, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
     except OSError:
         return False
     try:

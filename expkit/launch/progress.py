@@ -61,7 +61,7 @@ class Plain:
         """Plain lines do not move."""
 
     def _print(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+        say(line)
 
 
 class Live(Plain):
@@ -124,6 +124,11 @@ class Live(Plain):
 def watcher(total: int, metric: str, layout: Layout) -> Plain:
     """Live on a terminal, plain in a pipe."""
     return Live(total, metric, layout) if sys.stderr.isatty() else Plain(total, metric)
+
+
+def say(line: str) -> None:
+    """To the person, on stderr."""
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def outcome(state: str, status: Status | None, metric: str) -> str:

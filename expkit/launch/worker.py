@@ -48,7 +48,8 @@ def run_attempt(attempt_dir: Path) -> int:
             measured = _train(attempt, asked, heart, neighbours)
         except BaseException as e:  # SystemExit and KeyboardInterrupt of the user's code as well
             return _failed(attempt, asked, e)
-        attempt.end("diverged" if measured.diverged else "complete", **measured.columns())
+        batch = measured.trainer.state.timestamp.batch
+        attempt.end("diverged" if measured.diverged else "complete", batch, **measured.columns())
     return 0
 
 

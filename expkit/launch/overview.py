@@ -1,0 +1,84 @@
+"""Overview: how far the sweeps of a runs folder are, read from the records of their replicates. Starts nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from expkit.errors import UsageError, unknown
+from expkit.launch.progress import progress_of
+from expkit.store.records import PlanRow
+from expkit.store.store import Store
+
+SHOWN = ("running", "claimed", "lost", "failed", "interrupted")
+"""States whose replicates are named one by one."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One replicate that somebody may want to look at."""
+
+    id: str
+    replicate: int
+    arm: str
+    seed: int | None
+    state: str
+    cause: str | None
+    message: str | None
+    batch: int
+    """Batches done, as the last heartbeat said."""
+    num_batches: int
+
+
+@dataclass(frozen=True)
+class Overview:
+    """One sweep, or the trials that belong to none."""
+
+    sweep: str | None
+    counts: dict[str, int]
+    """Replicates by state."""
+    standing: tuple[Standing, ...]
+
+    @property
+    def total(self) -> int:
+        """Replicates in all."""
+        return sum(self.counts.values())
+
+
+def overviews(store: Store, sweep: str | None = None) -> list[Overview]:
+    """Of one sweep, or of all and, last, of what belongs to none; UsageError for a sweep that is not there."""
+    names = store.sweeps()
+    if sweep is not None and sweep not in names:
+        raise UsageError(unknown("sweep", sweep, names))
+    plans = {name: store.read_plan(name) for name in ([sweep] if sweep is not None else names)}
+    found = [_of(store, name, rows) for name, rows in plans.items()]
+    if sweep is None:
+        stray = _stray(store, {(row.id, row.replicate) for rows in plans.values() for row in rows})
+        found += [_of(store, None, stray)] if stray else []
+    return found
+
+
+def _of(store: Store, name: str | None, rows: Iterable[PlanRow]) -> Overview:
+    counts: Counter[str] = Counter()
+    standing = []
+    for row in rows:
+        state, status = store.look(row.id, row.replicate)
+        counts[state] += 1
+        if state in SHOWN:
+            record = store.read_trial(row.id)
+            batch, of = progress_of(store.layout, row.id, row.replicate)
+            cause, message = (status.cause, status.message) if status else (None, None)
+            seed = record.seed if record else None
+            standing.append(Standing(row.id, row.replicate, row.arm, seed, state, cause, message, batch, of))
+    return Overview(name, dict(sorted(counts.items())), tuple(standing))
+
+
+def _stray(store: Store, known: set[tuple[str, int]]) -> list[PlanRow]:
+    """Replicates on disk that no sweep's plan names: those of `expkit run` and `rerun`, pilots, former plans."""
+    rows = []
+    for folder in sorted(store.layout.trials.glob("*")):
+        strays = [r for r in store.replicates(folder.name) if (folder.name, r) not in known]
+        record = store.read_trial(folder.name) if strays else None
+        rows += [PlanRow(folder.name, r, record.label if record else "", "arm", 0, 0) for r in strays]
+    return rows

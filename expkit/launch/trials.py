@@ -1,0 +1,52 @@
+"""Trials on their way into the store: a recipe as a trial, a trial as a record, a baseline with other seeds."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+from expkit.plan.trial import Cell, Trial
+from expkit.spec.dump import dump_recipe, recipe_to_json
+from expkit.spec.identity import identity, trial_id
+from expkit.spec.recipe import Recipe
+from expkit.spec.trust import Trust
+from expkit.store.records import TrialRecord
+from expkit.store.store import Store
+
+
+def trial_of(recipe: Recipe) -> Trial:
+    """A recipe by itself, outside of any sweep; its arm is what it switches on."""
+    labels = tuple(sorted(recipe.algorithms))
+    return Trial(trial_id(recipe), recipe, "+".join(labels) or "none", labels, {}, recipe.seed)
+
+
+def with_seeds(cell: Cell, seeds: Iterable[int]) -> list[Cell]:
+    """A baseline's cell with other seeds, as the cells of a pilot; they stand before the plan's first block."""
+    cells = []
+    for index, seed in enumerate(seeds):
+        recipe = dataclasses.replace(cell.trial.recipe, seed=seed)
+        trial = dataclasses.replace(cell.trial, id=trial_id(recipe), recipe=recipe, seed=seed)
+        cells.append(Cell(trial, 0, "pilot", -1, index))
+    return cells
+
+
+def add(store: Store, trials: Iterable[Trial]) -> None:
+    """Make the folders of all trials, each with its record and its resolved recipe."""
+    for trial in {trial.id: trial for trial in trials}.values():
+        known = store.read_trial(trial.id12)
+        if known is None or known.id != trial.id or not store.layout.recipe(trial.id12).exists():
+            store.add_trial(record_of(trial), dump_recipe(trial.recipe))
+
+
+def record_of(trial: Trial) -> TrialRecord:
+    """The trial as the store remembers it."""
+    methods = [{"name": c.name, "label": c.label, "params": dict(c.settings)}
+               for _, c in sorted(trial.recipe.algorithms.items())]  # fmt: skip
+    config = recipe_to_json(trial.recipe)
+    return TrialRecord(trial.id, trial.arm, methods, len(methods), trial.seed, config, identity(trial.recipe))
+
+
+def python_path(trust: Trust) -> tuple[str, ...]:
+    """Where `py:` components are looked for: the folder of expkit.toml, else the one we were called in."""
+    return (str((trust.root or Path.cwd()).resolve()),) if trust.patterns else ()
