@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -40,12 +38,9 @@ def cells(table: pa.Table) -> Iterator[list[str]]:
 
 def as_csv(table: pa.Table) -> str:
     """RFC 4180 with a header; NULL is an empty field, an empty text is quoted, lists and structs are JSON."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_MINIMAL)
-    writer.writerow(table.column_names)
-    for row in _tuples(table):
-        writer.writerow(["" if value is None else _cell(value) for value in row])
-    return out.getvalue().removesuffix("\n")
+    lines = [",".join(map(_quoted, table.column_names))]
+    lines += [",".join("" if v is None else _quoted(_cell(v)) for v in row) for row in _tuples(table)]
+    return "\n".join(lines)
 
 
 def as_json(table: pa.Table) -> list[dict[str, Any]]:
@@ -62,6 +57,11 @@ def numeric(kind: pa.DataType) -> bool:
 def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
     for batch in table.to_batches(max_chunksize=65536):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def _quoted(text: str) -> str:
+    special = not text or any(c in text for c in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if special else text
 
 
 def _cell(value: Any) -> str:
