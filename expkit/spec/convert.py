@@ -79,9 +79,13 @@ def _adapter(cls: type) -> Any:
     return TypeAdapter(cls)
 
 
-@functools.cache
-def field_hints(cls: type) -> dict[str, Any]:
+def field_hints(cls: Any) -> dict[str, Any]:
     """The type of each setting of a dataclass."""
+    return _field_hints(cls)
+
+
+@functools.cache
+def _field_hints(cls: Any) -> dict[str, Any]:
     hints = get_type_hints(cls, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
 

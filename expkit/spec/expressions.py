@@ -22,7 +22,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
 _CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False}
-_FORMS = "it may hold has('method'), paths such as optimizer.sgd.lr, at('odd.path'), numbers, texts, comparisons, and, or, not"
+_FORMS = "it holds has('method'), paths such as optimizer.sgd.lr, at('odd.path'), values, comparisons, and, or, not"
 
 
 @dataclass(frozen=True)

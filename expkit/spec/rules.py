@@ -1,4 +1,4 @@
-"""What a sweep leaves out: constraints between methods, from the file and from declarations, and excluded conditions."""
+"""What a sweep leaves out: constraints between methods, from file and declarations, and excluded conditions."""
 
 from __future__ import annotations
 

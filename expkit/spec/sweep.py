@@ -1,4 +1,4 @@
-"""A sweep as frozen values: which methods, parameters and seeds to try of one recipe, in which order, and how to run."""
+"""A sweep as frozen values: which methods, parameters and seeds of one recipe to try, in which order and how."""
 
 from __future__ import annotations
 

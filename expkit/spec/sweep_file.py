@@ -1,4 +1,4 @@
-"""Sweep files: the grammar of a sweep, its recipe with it; what this version cannot do yet is refused where it stands."""
+"""Sweep files and their recipes, checked together; every problem of both in one SpecError."""
 
 from __future__ import annotations
 

@@ -1,0 +1,165 @@
+"""All configurations of a sweep: sets of methods at their levels, and the rules that remove some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from expkit.errors import Problem, SpecError
+from expkit.plan.designs import DESIGNS, Digits
+from expkit.spec.sweep import Conflict, Exclusion, Level, Requirement, Sweep
+from expkit.spec.tree import Problems
+from expkit.spec.values import MISSING, value_at
+
+Point = tuple[int, ...]
+"""Per parameter the index into its values."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A set of methods at their levels, sorted by label."""
+
+    levels: tuple[Level, ...]
+    label: str
+    names: frozenset[str]
+    """Names of the methods, those of the recipe that are on everywhere among them."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Removes a configuration by the names of its methods."""
+
+    text: str
+    because: str
+    methods: frozenset[str]
+    """Whose presence or absence it looks at."""
+    breaks: Callable[[frozenset[str]], bool]
+
+
+class Space:
+    """The configurations of one sweep and what its conditions say of them."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+        self.choices = [(*(() if c.name in sweep.forced else (None,)), *c.levels) for c in sweep.candidates]
+        self.design = DESIGNS[sweep.design.kind]()
+        self.fixed = frozenset(level.method.name for level in sweep.always) | {m.name for m in sweep.constant}
+        self.rules = [*map(conflict_rule, sweep.conflicts), *map(requirement_rule, sweep.requirements)]
+        self.baseline = self.arm(sweep.baseline)
+        self._refuse_broken_baseline()
+        self._excluded: dict[tuple[object, ...], Exclusion | None] = {}
+        self._looked_at = [_looked_at(exclusion, sweep) for exclusion in sweep.exclusions]
+        self._depends = tuple(sorted({i for _, depends in self._looked_at for i in depends}))
+
+    def _refuse_broken_baseline(self) -> None:
+        broken = self.broken(self.baseline.names)
+        if broken is not None:
+            mark = self.sweep.marks["ablate"]
+            message = f"the baseline {self.baseline.label} breaks a rule: {self.rules[broken].text}"
+            raise SpecError([Problem(mark.file, mark.line, mark.column, "ablate.baseline", message)])
+
+    def arm(self, levels: Iterable[Level]) -> Arm:
+        """The arm of these levels."""
+        ordered = tuple(sorted(levels, key=lambda level: level.label))
+        names = frozenset(level.method.name for level in ordered) | {m.name for m in self.sweep.constant}
+        return Arm(ordered, "+".join(level.label for level in ordered) or "none", names)
+
+    def at(self, digits: Digits) -> Arm:
+        """The arm of a design point."""
+        chosen = (choices[d] for choices, d in zip(self.choices, digits, strict=True))
+        return self.arm([*(level for level in chosen if level), *self.sweep.always])
+
+    def names(self, digits: Digits, involved: Iterable[int]) -> frozenset[str]:
+        """Names of the methods that are on among the involved candidates and the fixed ones."""
+        chosen = (self.choices[i][d] for i, d in zip(involved, digits, strict=True))
+        return self.fixed | {level.method.name for level in chosen if level}
+
+    def broken(self, names: frozenset[str]) -> int | None:
+        """Index of the first rule that removes a configuration of these methods."""
+        return next((i for i, rule in enumerate(self.rules) if rule.breaks(names)), None)
+
+    def survivors(self) -> Iterator[Digits]:
+        """Design points that no rule removes, lazily."""
+        everyone = range(len(self.choices))
+        for digits in self.design.points(self.choices):
+            if not self.rules or self.broken(self.names(digits, everyone)) is None:
+                yield digits
+
+    def has_baseline(self) -> bool:
+        """Whether the baseline is an arm of the design."""
+        own = {level.label for level in self.baseline.levels}
+        always = {level.label for level in self.sweep.always}
+        candidates = {level.label: c for c in self.sweep.candidates for level in c.levels}
+        forced = {c.name for label, c in candidates.items() if label in own and c.name in self.sweep.forced}
+        return own - always <= candidates.keys() and always <= own and forced == self.sweep.forced
+
+    def involved(self, methods: Iterable[str]) -> list[int]:
+        """Indices of the candidates with these names."""
+        wanted = set(methods)
+        return [i for i, c in enumerate(self.sweep.candidates) if c.name in wanted]
+
+    def conditions_depend(self) -> tuple[tuple[int, ...], list[int]]:
+        """What the conditions look at: indices of parameters, and of candidates."""
+        return self._depends, self.involved(name for names, _ in self._looked_at for name in names)
+
+    def excluded(self, arm: Arm, point: Point) -> Exclusion | None:
+        """The first condition that holds for an arm at a point."""
+        for exclusion, (names, depends) in zip(self.sweep.exclusions, self._looked_at, strict=True):
+            seen = tuple(level.label for level in arm.levels if level.method.name in names)
+            key = (id(exclusion), seen, *(point[i] for i in depends))
+            if key not in self._excluded:
+                if len(self._excluded) > 100_000:
+                    self._excluded.clear()
+                self._excluded[key] = exclusion if self._holds(exclusion, arm, point) else None
+            if self._excluded[key] is not None:
+                return exclusion
+        return None
+
+    def _holds(self, exclusion: Exclusion, arm: Arm, point: Point) -> bool:
+        problems = Problems()
+        draft = self.sweep.draft
+        methods = [*(level.method for level in arm.levels), *self.sweep.constant]
+        made = [m for method in methods if (m := draft.method(method, point, problems))]
+        recipe = draft.variant(point, made, problems)
+        problems.raise_if_any()
+        assert recipe is not None
+        values = self.sweep.values(point)
+        labels = {*arm.names, *(level.label for level in arm.levels), *recipe.algorithms}
+
+        def value(path: str) -> object:
+            found = values[path] if path in values else value_at(recipe, path)
+            return None if found is MISSING else found
+
+        return exclusion.when.holds(labels.__contains__, value)
+
+
+def _looked_at(exclusion: Exclusion, sweep: Sweep) -> tuple[frozenset[str], tuple[int, ...]]:
+    """Which methods and which parameters can change what a condition says."""
+    names = set(exclusion.when.methods)
+    depends: set[int] = set()
+    methods = [level.method for c in sweep.candidates for level in c.levels]
+    methods += [level.method for level in (*sweep.baseline, *sweep.always)]
+    methods += sweep.constant
+    labels = {key: c.name for c in sweep.candidates for key in (c.name, c.label, *(v.label for v in c.levels))}
+    for path in exclusion.when.paths:
+        depends |= {*sweep.draft.path_depends(path)}
+        if path.startswith("algorithms."):
+            rest = path.removeprefix("algorithms.")
+            near = {name for key, name in labels.items() if rest == key or rest.startswith(f"{key}.")}
+            names |= near or {method.name for method in methods}
+            depends |= {i for m in methods for i in sweep.draft.method_depends(m)}
+    return frozenset(labels.get(name, name) for name in names), tuple(sorted(depends))
+
+
+def conflict_rule(conflict: Conflict) -> Rule:
+    """No two of the methods together."""
+    methods = frozenset(conflict.methods)
+    text = f"{'declared ' if conflict.declared else ''}conflict {'-'.join(conflict.methods)}"
+    return Rule(text, conflict.because, methods, lambda names: len(names & methods) > 1)
+
+
+def requirement_rule(requirement: Requirement) -> Rule:
+    """The method only with all that it needs."""
+    method, needs = requirement.method, frozenset(requirement.needs)
+    text = f"{method} {'declares to require' if requirement.declared else 'requires'} {', '.join(requirement.needs)}"
+    return Rule(text, requirement.because, needs | {method}, lambda names: method in names and not needs <= names)
