@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
+from expkit.functional.schedules import require_steps
 from expkit.trainer.algorithm import Algorithm
 
 
@@ -43,22 +44,24 @@ class EMA(Algorithm):
         if self.half_life is None and self.smoothing is None:
             self.half_life = Time(1000, TimeUnit.BATCH)
         for name in ("half_life", "ema_start", "update_interval"):
-            time = getattr(self, name)
-            if time is not None and time.unit not in _COUNTED:
-                raise ValueError(f"{name} is counted in ep, ba, sp, tok or dur, but got {time}")
-            if time is not None and time.value == 0 and name != "ema_start":
-                raise ValueError(f"{name} must be positive, but got {time}")
+            if (time := getattr(self, name)) is not None:
+                require_steps(name, time)
+                if time.value == 0 and name != "ema_start":
+                    raise ValueError(f"{name} must be positive, but got {time}")
 
     def fit_start(self, state: Any, logger: Any) -> None:
         from expkit.functional import ema as functional
 
         self._places = functional.places_of(state.model)
+        if self._averages is not None:  # of an earlier fit, or of a checkpoint, which may have been read elsewhere
+            places = self._places.items()
+            self._averages = {name: self._averages[name].to(owner[key].device) for name, (owner, key) in places}
         if self._swapped:
             self._swap()
 
     def batch_start(self, state: Any, logger: Any) -> None:
         if self._averages is None and state.timestamp.batch >= state.steps.of(self.ema_start):
-            self._averages = [tensor.detach().clone() for tensor in self._current()]
+            self._averages = dict(zip(self._places, map(_copy, self._current()), strict=True))
             self._start_step = state.timestamp.batch
 
     def batch_end(self, state: Any, logger: Any) -> None:
@@ -68,7 +71,7 @@ class EMA(Algorithm):
             return
         interval = max(1, round(state.steps.of(self.update_interval))) if self.update_interval else 1
         if (state.timestamp.batch - self._start_step) % interval == 0:
-            functional.update(self._averages, self._current(), self._smoothing(state, interval))
+            functional.update(self._averages.values(), self._current(), self._smoothing(state, interval))
             self.effective = True
 
     def eval_start(self, state: Any, logger: Any) -> None:
@@ -96,12 +99,16 @@ class EMA(Algorithm):
 
     def state_dict(self) -> dict[str, Any]:
         """The weights that are not in the model, by name, and which of the two these are."""
-        held = dict(zip(self._places, self._averages, strict=True)) if self._averages is not None else None
-        return {"held": held, "swapped": self._swapped, "start_step": self._start_step, "effective": self.effective}
+        return {
+            "held": self._averages,
+            "swapped": self._swapped,
+            "start_step": self._start_step,
+            "effective": self.effective,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         held = state["held"]
-        self._averages = None if held is None else [tensor.clone() for tensor in held.values()]
+        self._averages = None if held is None else {name: tensor.clone() for name, tensor in held.items()}
         self._swapped, self._start_step = state["swapped"], state["start_step"]
         self.effective = state["effective"]
 
@@ -118,8 +125,9 @@ class EMA(Algorithm):
     def _swap(self) -> None:
         from expkit.functional import ema as functional
 
-        functional.swap(self._averages, self._current())
+        functional.swap(self._averages.values(), self._current())
         self._swapped = not self._swapped
 
 
-_COUNTED = frozenset(TimeUnit) - {TimeUnit.SECOND, TimeUnit.ITERATION}
+def _copy(tensor: Any) -> Any:
+    return tensor.detach().clone()

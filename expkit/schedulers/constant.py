@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from expkit.duration import Time, TimeUnit
+from expkit.functional import schedules
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps
 
@@ -16,6 +17,10 @@ class Constant(Scheduler):
     warmup: Time = field(default=Time(0, TimeUnit.DURATION))
     """Span over which the rate rises in a straight line to its full value."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        schedules.require_steps("warmup", self.warmup)
+
     def factor(self, step: int, steps: Steps) -> float:
         num_warmup = round(steps.of(self.warmup))
-        return (step + 1) / num_warmup if step < num_warmup else 1.0
+        return schedules.constant(step, num_warmup)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
+from expkit.functional import schedules
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps
 
@@ -22,9 +22,10 @@ class Cosine(Scheduler):
     alpha_f: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the full rate where the cosine ends, one step after the last."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        schedules.require_steps("warmup", self.warmup)
+
     def factor(self, step: int, steps: Steps) -> float:
         num_warmup = round(steps.of(self.warmup))
-        if step < num_warmup:
-            return (step + 1) / num_warmup
-        share = min(1.0, (step - num_warmup) / max(1, steps.total - num_warmup))
-        return self.alpha_f + (1 - self.alpha_f) * (1 + math.cos(math.pi * share)) / 2
+        return schedules.cosine(step, num_warmup, steps.total, self.alpha_f)

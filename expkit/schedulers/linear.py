@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
+from expkit.functional import schedules
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps
 
@@ -21,9 +22,10 @@ class Linear(Scheduler):
     alpha_f: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the full rate where the line ends, one step after the last."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        schedules.require_steps("warmup", self.warmup)
+
     def factor(self, step: int, steps: Steps) -> float:
         num_warmup = round(steps.of(self.warmup))
-        if step < num_warmup:
-            return (step + 1) / num_warmup
-        share = min(1.0, (step - num_warmup) / max(1, steps.total - num_warmup))
-        return 1 + (self.alpha_f - 1) * share
+        return schedules.linear(step, num_warmup, steps.total, self.alpha_f)

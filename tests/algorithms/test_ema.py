@@ -163,5 +163,5 @@ def test_state_restores_the_average_in_another_instance() -> None:
     resumed.load_state_dict(method.state_dict())
     resumed.fit_start(trainer.state, trainer.logger)
     trained = [tensors[key] for tensors, key in resumed._places.values()]
-    assert all(torch.equal(a, b) for a, b in zip(method._averages, trained, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(method._averages.values(), trained, strict=True))
     assert not resumed._swapped and method._swapped and resumed.effective

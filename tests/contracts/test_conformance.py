@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,10 @@ def test_conforms(kind: str, name: str, settings: dict[str, Any], check: Check, 
 def test_every_kind_has_a_suite_of_its_own() -> None:
     for kind in KINDS:
         assert len(checks(kind)) > len(checks("sections"))
+
+
+def test_every_class_is_found_by_its_name_too() -> None:
+    for kind in KINDS:
+        for name in plugins.names(kind):
+            cls = plugins.load(kind, name)
+            assert getattr(importlib.import_module(f"expkit.{kind}"), cls.__name__) is cls

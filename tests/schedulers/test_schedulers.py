@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from expkit import plugins
+from expkit.errors import PluginError
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps
 
@@ -38,3 +39,9 @@ def test_alpha_f_is_where_the_line_ends() -> None:
 @pytest.mark.parametrize("name", ["constant", "linear", "cosine"])
 def test_a_warm_up_as_long_as_the_training_is_no_division_by_zero(name: str) -> None:
     assert factors(name, {"warmup": "1dur"}, 4) == [0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize("name", ["constant", "linear", "cosine"])
+def test_a_warm_up_in_seconds_is_refused_where_the_file_is_read(name: str) -> None:
+    with pytest.raises(PluginError, match="warmup is counted in ep, ba, sp, tok or dur, but got 90sec"):
+        plugins.build("schedulers", name, {"warmup": "90s"})
