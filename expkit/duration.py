@@ -107,15 +107,16 @@ class Timestamp:
 
     def to_next_batch(self, samples: int, tokens: int, train_s: float) -> Timestamp:
         """After one more batch of so many samples and tokens, with the train clock at `train_s`."""
-        return replace(
-            self,
-            batch=self.batch + 1,
-            sample=self.sample + samples,
-            token=self.token + tokens,
-            batch_in_epoch=self.batch_in_epoch + 1,
-            sample_in_epoch=self.sample_in_epoch + samples,
-            token_in_epoch=self.token_in_epoch + tokens,
-            train_s=train_s,
+        return Timestamp(  # half the time of dataclasses.replace, and this is called at every step
+            self.iteration,
+            self.epoch,
+            self.batch + 1,
+            self.sample + samples,
+            self.token + tokens,
+            self.batch_in_epoch + 1,
+            self.sample_in_epoch + samples,
+            self.token_in_epoch + tokens,
+            train_s,
         )
 
     def to_next_epoch(self) -> Timestamp:

@@ -31,7 +31,7 @@ def replace(batch: Any, *, inputs: Any = _UNCHANGED, targets: Any = _UNCHANGED) 
 
 def num_samples(batch: Any) -> int:
     """Samples in a batch."""
-    return len(batch[0])
+    return int(batch[0].shape[0])
 
 
 def num_tokens(batch: Any) -> int:

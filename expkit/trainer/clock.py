@@ -21,8 +21,6 @@ class Clocks:
         """`setup_started`: `perf_counter()` at process start, so that `setup_s` covers the imports as well."""
         self.train_s = 0.0
         self.cpu_s = 0.0
-        self.wall_s = 0.0
-        """Since `setup_started`, as of the last switch."""
         self.setup_s = 0.0
         self.seconds = {**dict.fromkeys(PARTS, 0.0), "loop": 0.0, "idle": 0.0}
         self._origin_s = self._last_s = perf_counter() if setup_started is None else setup_started
@@ -51,7 +49,6 @@ class Clocks:
         now_s = perf_counter()
         elapsed_s = now_s - self._last_s
         self._last_s = now_s
-        self.wall_s = now_s - self._origin_s
         self.seconds[before] += elapsed_s
         if self._billed:
             self.train_s += elapsed_s
@@ -63,6 +60,11 @@ class Clocks:
             self._billed = not self._billed
         self._part = part
         return before
+
+    @property
+    def wall_s(self) -> float:
+        """Since `setup_started`, as of the last switch."""
+        return self._last_s - self._origin_s
 
     def columns(self) -> dict[str, float]:
         """The clock columns of the `trials` view."""

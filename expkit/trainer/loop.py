@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,6 +32,12 @@ class Loop:
     scaler: torch.amp.GradScaler | None
     closure: bool
     """Whether an algorithm needs the optimizer to compute gradients again."""
+    reads_loss: bool
+    """Whether the loss is read at every step: on CPUs, and elsewhere where somebody logs it."""
+    watched: bool
+    """Whether there are callbacks or loggers; without them the CPU clock need not be read at every step."""
+    draws: bool
+    """Whether the loader may draw from torch's default generator; ours and lists of batches do not."""
     interruption: Interruption | None = None
     """Raised after the current step; set by whoever is asked to stop."""
 
@@ -48,6 +54,7 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
         engine.clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
     engine.clocks.stop()
+    state.timestamp = replace(state.timestamp, iteration=state.timestamp.iteration + 1)
     engine.fire(Event.ITERATION_END)
     engine.fire(Event.ITERATION_CHECKPOINT)
     engine.fire(Event.FIT_END)
@@ -55,14 +62,15 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
 
 def _epoch(state: State, engine: Engine, loop: Loop) -> None:
     if state.batches is None:
+        engine.clocks.switch("loop")
         engine.fire(Event.EPOCH_START)
         engine.clocks.switch("data_wait_s")
         state.batches = _start_epoch(state)
-        engine.clocks.switch("loop")
     while state.timestamp.batch_in_epoch < state.steps.per_epoch:
         if _ended(state):
             return
         _batch(state, engine, loop)
+    engine.clocks.switch("loop")
     state.batches = None
     state.timestamp = state.timestamp.to_next_epoch()
     engine.fire(Event.EPOCH_END)
@@ -72,9 +80,9 @@ def _epoch(state: State, engine: Engine, loop: Loop) -> None:
 def _batch(state: State, engine: Engine, loop: Loop) -> None:
     """One batch: fetch, train, step, count, record, evaluate."""
     fire, clocks = engine.fire, engine.clocks
-    fire(Event.BEFORE_DATALOADER)
     clocks.switch("data_wait_s")
-    state.batch = to_device(_next_batch(state), state.device)
+    fire(Event.BEFORE_DATALOADER)
+    state.batch = to_device(_next_batch(state, loop), state.device)
     clocks.switch("loop")
     samples, tokens = num_samples(state.batch), num_tokens(state.batch)  # before algorithms change the batch
     fire(Event.AFTER_DATALOADER)
@@ -87,22 +95,21 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
         _gradients(state, engine, loop)
         clocks.switch("optimizer_s")
         _step(state.optimizer, loop.scaler)
-    clocks.switch("loop")
-    if state.device.type == "cpu" or engine.logger.destinations:
-        state.train_loss = state.loss.item()  # waits for the accelerator; with no logger, only evaluations do
+    if loop.reads_loss:
+        state.train_loss = state.loss.item()  # waits for the accelerator
         if not math.isfinite(state.train_loss):
             state.stop("diverged")
 
-    clocks.switch("callbacks_s")  # from here on nothing is billed but what algorithms do
+    clocks.switch("callbacks_s" if loop.watched else "loop")  # from here on only what algorithms do is billed
     state.previous_timestamp = state.timestamp
     state.timestamp = state.timestamp.to_next_batch(samples, tokens, clocks.train_s)
     state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
     engine.logger.log_metrics({"train/loss": state.train_loss})
     fire(Event.BATCH_END)
     if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state)):
+        clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)
     fire(Event.BATCH_CHECKPOINT)
-    clocks.switch("loop")
     if loop.interruption is not None:
         raise loop.interruption
 
@@ -120,7 +127,7 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         state.microbatch, state.batch = index, microbatch
         fire(Event.BEFORE_FORWARD)
         clocks.switch("forward_s")
-        seed_default(state.device, state.seed, "dropout", state.rank, state.timestamp.batch, index)
+        seed_default(state.device, state.seed, "dropout", state.rank, index, state.timestamp.batch)
         with autocast(state.device, state.precision):
             state.outputs = state.model(inputs_of(state.batch))
             fire(Event.AFTER_FORWARD)
@@ -133,7 +140,6 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         (loss if loop.scaler is None else loop.scaler.scale(loss)).backward()
         fire(Event.AFTER_BACKWARD)
         total = loss.detach() if total is None else total + loss.detach()
-    clocks.switch("loop")
     state.batch, state.loss = whole, total
     if loop.scaler is not None:
         loop.scaler.unscale_(state.optimizer)
@@ -143,8 +149,7 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
 
 def _microbatches(batch: Any, size: int | None) -> list[tuple[Any, float]]:
     """Each part with its share of the samples, so that uneven parts add up to the mean over the batch."""
-    count = num_samples(batch)
-    if size is None or size >= count:
+    if size is None or size >= (count := num_samples(batch)):
         return [(batch, 1.0)]
     return [(part, num_samples(part) / count) for part in split(batch, size)]
 
@@ -172,9 +177,10 @@ def _start_epoch(state: State) -> Iterator[Any]:
     return iter(state.dataloader)
 
 
-def _next_batch(state: State) -> Any:
+def _next_batch(state: State, loop: Loop) -> Any:
     assert state.batches is not None
-    seed_default(state.device, state.seed, "augmentation", state.timestamp.batch)
+    if loop.draws:
+        seed_default(state.device, state.seed, "augmentation", state.timestamp.batch)
     try:
         return next(state.batches)
     except StopIteration:

@@ -101,6 +101,9 @@ class Trainer:
             eval_every=Every(self._eval_interval, state),
             scaler=gradient_scaler(where, precision),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
+            reads_loss=where.type == "cpu" or bool(self._logger.destinations),
+            watched=bool(state.callbacks or self._logger.destinations),
+            draws=not (hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))),
         )
         for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
             self._engine.fire(event)

@@ -1,0 +1,115 @@
+"""What a step of the trainer costs over the plain loop, as a ratio of CPU times with its 95 % interval.
+
+    OMP_NUM_THREADS=1 python tests/benchmarks/trainer_step.py [--pairs 20] [mlp64 mlp784 conv32]
+
+Pairs alternate who goes first; the interval is a t interval on the mean log ratio. mlp64 runs with logging off; the
+others log loss, learning rate and seven throughput series at every step, into parquet files. About 2 minutes in all.
+Run it with the malloc settings of trials, as workers do: MALLOC_MMAP_THRESHOLD_=1073741824
+MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=67108864.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from expkit.store.metrics import MetricsWriter, Stamp  # noqa: E402
+from expkit.trainer.callback import Callback  # noqa: E402
+from expkit.trainer.logger import LoggerDestination  # noqa: E402
+from expkit.trainer.trainer import Trainer  # noqa: E402
+from tests.benchmarks import bare_loop  # noqa: E402
+
+BARS = {"mlp64": 1.08, "mlp784": 1.15, "conv32": 1.03}
+T_95 = {5: 2.776, 10: 2.262, 20: 2.093, 40: 2.023}
+
+
+@dataclass
+class EightSeries(Callback):
+    def batch_end(self, state: Any, logger: Any) -> None:
+        logger.log_metrics({f"throughput/{i}": state.train_s for i in range(7)})
+        logger.log_metrics({"lr": state.optimizer.param_groups[0]["lr"]})
+
+
+@dataclass
+class ToParquet(LoggerDestination):
+    folder: Path = Path()
+    _writer: Any = field(default=None, init=False)
+
+    def init(self, state: Any, logger: Any) -> None:
+        self._writer = MetricsWriter(self.folder, "0" * 12, 0, 1)
+
+    def log_metrics(self, metrics: Any, state: Any) -> None:
+        t = state.timestamp
+        stamp = Stamp(t.batch, t.epoch, t.iteration, t.sample, t.token, state.train_s, state.cpu_s, state.wall_s)
+        self._writer.log_many(metrics, stamp)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def bare_s(workload: bare_loop.Workload) -> float:
+    model, optimizer = bare_loop.parts(workload)
+    data = bare_loop.batches(workload)
+    bare_loop.train(model, optimizer, data, 5)
+    started_s = process_time()
+    bare_loop.train(model, optimizer, data, workload.steps)
+    return process_time() - started_s
+
+
+def trainer_s(workload: bare_loop.Workload, logging: bool) -> float:
+    model, optimizer = bare_loop.parts(workload)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(
+            model=model, train_dataloader=bare_loop.batches(workload), optimizers=optimizer, device="cpu",
+            max_duration="5ba", callbacks=[EightSeries()] if logging else [],
+            loggers=[ToParquet(Path(folder))] if logging else [],
+        )  # fmt: skip
+        with trainer:
+            trainer.fit()
+            started_s = process_time()
+            trainer.fit(f"{workload.steps}ba")
+            return process_time() - started_s
+
+
+def measure(name: str, pairs: int) -> tuple[float, float, float]:
+    """Ratio with its 95 % interval."""
+    workload = bare_loop.WORKLOADS[name]
+    logs = []
+    for pair in range(pairs):
+        first, second = (bare_s(workload), trainer_s(workload, name != "mlp64")) if pair % 2 else (None, None)
+        if first is None or second is None:
+            second = trainer_s(workload, name != "mlp64")
+            first = bare_s(workload)
+        logs.append(math.log(second / first))
+    mean, half = statistics.fmean(logs), T_95[pairs] * statistics.stdev(logs) / math.sqrt(pairs)
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(bare_loop.WORKLOADS))
+    parser.add_argument("--pairs", type=int, default=20, choices=sorted(T_95))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    missed = False
+    for name in given.names:
+        ratio, low, high = measure(name, given.pairs)
+        verdict = "holds" if high <= BARS[name] else "MISSED"
+        print(f"{name:8} {ratio:.3f} [{low:.3f}, {high:.3f}] n={given.pairs} pairs; bar {BARS[name]}: {verdict}")
+        missed |= verdict == "MISSED"
+    sys.exit(missed)
+
+
+if __name__ == "__main__":
+    main()
