@@ -92,7 +92,7 @@ def spell(component: Component, kind: str) -> str:
     """A component as it enters the id: name, settings and, of a plug-in, its version."""
     if plugins.is_import_path(component.name):
         return _json({"name": component.name, "settings": _plain(component.settings)})
-    cls = plugins.load(kind, component.name)
+    cls: Any = plugins.load(kind, component.name)
     paths = _path_settings(cls)
     settings = {key: _content(value) if key in paths else value for key, value in component.settings.items()}
     return _json({"name": component.name, "settings": _plain(settings), "version": cls.version})

@@ -1,0 +1,154 @@
+"""`expkit plan`: what a sweep file asks for, step by step, and what of it is there already; starts nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, TrustImports, give, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from expkit.launch.reconcile import Reconciled
+    from expkit.plan.trial import Arithmetic, Cell
+    from expkit.spec.sweep import Sweep
+
+MOST_LOOKED_UP = 200_000
+"""Replicates whose state is looked up in the store."""
+
+
+def plan(
+    file: Annotated[str, typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.")],
+    cells: Annotated[bool, typer.Option("--cells", help="List every replicate in run order.")] = False,
+    sets: Set = None,
+    preset: Preset = None,
+    trust_imports: TrustImports = None,
+    runs_dir: RunsDir = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Show how many trials a sweep has and why, what each rule removes, and what is done, running, failed and to run.
+
+    Example: expkit plan ablate.yaml
+    """
+    from expkit.plan.count import count
+    from expkit.spec.files import find_file
+    from expkit.spec.sweep_file import load_sweep
+
+    sweep = load_sweep(
+        find_file(file, "sweep"), presets=preset or (), overrides=sets or (), trust_imports=trust_imports or ()
+    )
+    counted = count(sweep)
+    known = _reconciled(sweep, counted, runs_dir)
+    states = _states(counted, known)
+    if as_json:
+        give(_document(sweep, counted, states, known, cells))
+        return
+    print("\n".join(arithmetic_lines(sweep, counted)))
+    print(f"{'state':>12}  {', '.join(f'{num:,} {state}' for state, num in states.items())}")
+    for job in known.late if known else ():
+        print(f"{'late':>12}  the baseline runs once more in block {job.cell.block}: {job.name()}")
+    if cells:
+        print("\n".join(_cell_lines(sweep, known)))
+    say(f"next: expkit sweep {file}" if states.get("to run") else f"nothing is missing; expkit report {sweep.name}")
+
+
+def arithmetic_lines(sweep: Sweep, counted: Arithmetic) -> list[str]:
+    """The multiplication line by line, the reason under each rule, A/A repeats on a line of their own."""
+    lines = [f"sweep {sweep.name}: recipe {sweep.recipe.name}"]
+    because = {f"{gone.rule} removes {gone.count:,}": gone.because for gone in counted.removed}
+    for step in counted.steps:
+        lines.append(f"{step.count:>12,}  {step.text}")
+        if because.get(step.text):
+            lines.append(f"{'':>12}  because {because[step.text]}")
+    lines.append(f"{counted.trials:>12,}  trials over {counted.sets:,} sets in {counted.blocks:,} blocks")
+    lines.append(f"{counted.repeats:>12,}  A/A repeats of the baseline {baseline(sweep)}, one a block")
+    lines.append(f"{counted.replicates:>12,}  replicates in all")
+    return lines
+
+
+def baseline(sweep: Sweep) -> str:
+    """The baseline's set as arms are called."""
+    return "+".join(sorted(level.label for level in sweep.baseline)) or "none"
+
+
+def _reconciled(sweep: Sweep, counted: Arithmetic, runs_dir: Path) -> Reconciled | None:
+    """How the plan compares with the store; None where there is no store or the plan is too long to look up."""
+    if not runs_dir.is_dir():
+        return None
+    if counted.replicates > MOST_LOOKED_UP:
+        say(f"the plan is longer than {MOST_LOOKED_UP:,} replicates; their states are not looked up")
+        return None
+    from expkit.store.store import Store
+    from expkit.sweep import planned
+
+    return planned(sweep, Store(runs_dir))
+
+
+def _states(counted: Arithmetic, known: Reconciled | None) -> dict[str, int]:
+    """Replicates done, running, failed (and the like) and to run, in this order."""
+    if known is None:
+        return {"done": 0, "running": 0, "failed": 0, "to run": counted.replicates}
+    todo = {(job.id12, job.replicate) for job in known.todo}
+    tally: Counter[str] = Counter()
+    for job, state in zip(known.jobs, known.states, strict=True):
+        tally["to run" if (job.id12, job.replicate) in todo else _WORDS.get(state, state)] += 1
+    first = {key: tally.pop(key, 0) for key in ("done", "running", "failed")}
+    return {**first, **{key: tally[key] for key in sorted(tally) if key != "to run"}, "to run": tally["to run"]}
+
+
+_WORDS = {"complete": "done"}
+
+
+def _document(
+    sweep: Sweep, counted: Arithmetic, states: dict[str, int], known: Reconciled | None, cells: bool
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "sweep": sweep.name,
+        "steps": [{"text": step.text, "count": step.count} for step in counted.steps],
+        "removed": [{"rule": r.rule, "because": r.because, "count": r.count} for r in counted.removed],
+        "sets": counted.sets,
+        "trials": counted.trials,
+        "repeats": counted.repeats,
+        "blocks": counted.blocks,
+        "replicates": counted.replicates,
+        "baseline": baseline(sweep),
+        "states": states,
+    }
+    return {**document, "cells": list(_cell_rows(sweep, known))} if cells else document
+
+
+def _cell_rows(sweep: Sweep, known: Reconciled | None) -> Iterable[dict[str, Any]]:
+    if known is not None:
+        for job, state in zip(known.jobs, known.states, strict=True):
+            yield _row(job.cell, job.replicate, state)
+        return
+    from expkit.plan.expand import expand
+
+    for cell in expand(sweep):
+        yield _row(cell, cell.replicate, "pending")
+
+
+def _row(cell: Cell, replicate: int, state: str) -> dict[str, Any]:
+    return {
+        "position": cell.position,
+        "block": cell.block,
+        "id": cell.trial.id12,
+        "replicate": replicate,
+        "role": cell.role,
+        "seed": cell.trial.seed,
+        "arm": cell.trial.arm,
+        "state": state,
+    }
+
+
+def _cell_lines(sweep: Sweep, known: Reconciled | None) -> Iterable[str]:
+    yield f"{'position':>8} {'block':>5} {'trial':<12} {'replicate':>9} {'role':<8} {'seed':>6} {'state':<9} arm"
+    for row in _cell_rows(sweep, known):
+        yield (
+            f"{row['position']:>8} {row['block']:>5} {row['id']:<12} {'r' + str(row['replicate']):>9} "
+            f"{row['role']:<8} {row['seed']:>6} {row['state']:<9} {row['arm']}"
+        )
