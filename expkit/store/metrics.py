@@ -60,6 +60,9 @@ SCHEMA = pa.schema(
     metadata={"expkit.metrics.schema_version": str(METRICS_SCHEMA_VERSION)},
 )
 """The one schema of all metrics files; in the columns' order of the metrics view."""
+COUNTED = [name for name in SCHEMA.names if name != "value"]
+"""Columns with minimum and maximum in the footer. Not `value`: these leave out NaN, and DuckDB then believes that there
+is none (isnan() is false for all rows of the file)."""
 
 
 class MetricsWriter:
@@ -113,7 +116,9 @@ class MetricsWriter:
             path = Layout.metrics(self._dir, self._rank, self._part)
             beside = temporary(path)
             try:
-                pq.write_table(self._table(), beside, compression="zstd", write_page_checksum=True, version="2.6")
+                pq.write_table(
+                    self._table(), beside, compression="zstd", write_page_checksum=True, write_statistics=COUNTED
+                )
                 os.replace(beside, path)  # noqa: PTH105  # atomic: a reader sees the whole part or none of it
             except BaseException:
                 beside.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from expkit.store.store import Store
 from expkit.store.strict import number, strict
 from expkit.store.sweeps import plan_schema, plan_table
 
-_UTC = pa.timestamp("ms")
+_UTC = pa.timestamp("us")
 _TEXTS = pa.list_(pa.string())
 TRIALS = pa.schema([
     ("id", pa.string()), ("replicate", pa.int32()), ("label", pa.string()), ("algorithms", _TEXTS),
