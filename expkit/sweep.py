@@ -18,9 +18,8 @@ from expkit.launch.reconcile import RETRIED, Reconciled, Retry, reconcile
 from expkit.launch.session import Session
 from expkit.launch.setting import expected
 from expkit.launch.targets import Target
-from expkit.launch.trials import python_path, with_seeds
-from expkit.plan.expand import expand
-from expkit.plan.trial import Cell
+from expkit.launch.trials import pilots, python_path
+from expkit.plan.expand import baseline_trial, expand
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
@@ -151,7 +150,7 @@ def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target 
 
 
 def _warn_of_another(sweep: Sweep, target: Target, path: Path) -> None:
-    now = [cell.trial.id12 for cell in with_seeds(_baseline(sweep), target["seeds"])]
+    now = [baseline_trial(sweep, seed).id12 for seed in target["seeds"]]
     primary = sweep.recipe.metrics.primary
     if (target["metric"], target["mode"]) != (primary.name, primary.mode):
         raise UsageError(f"{path} is a target for {target['metric']} ({target['mode']}), but the recipe compares by "
@@ -163,7 +162,7 @@ def _warn_of_another(sweep: Sweep, target: Target, path: Path) -> None:
 def _pilot(sweep: Sweep, store: Store, session: Session) -> Target:
     pilot, primary = sweep.recipe.metrics.target, sweep.recipe.metrics.primary
     assert isinstance(pilot, Pilot)
-    cells = with_seeds(_baseline(sweep), targets.pilot_seeds(pilot.seeds))
+    cells = pilots(baseline_trial(sweep, seed) for seed in targets.pilot_seeds(pilot.seeds))
     plan = reconcile(cells, store, [], lambda cell: expected(cell.trial.recipe.runtime), exclusive=False, reuse="any")
     session.drive(plan.todo, primary.name)
     states = {job: store.state_of(job.id12, job.replicate) for job in plan.jobs}
@@ -188,10 +187,6 @@ def _ends(store: Store, jobs: Sequence[Job], metric: str) -> tuple[list[float], 
                          "metrics.primary must name what an evaluator makes, such as eval/accuracy")  # fmt: skip
     ends = [found[job.id12, job.replicate] for job in jobs]
     return [first for first, _ in ends], [last for _, last in ends]
-
-
-def _baseline(sweep: Sweep) -> Cell:
-    return next(cell for cell in expand(sweep) if cell.role == "baseline")
 
 
 def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target | None) -> None:

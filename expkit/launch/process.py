@@ -44,6 +44,12 @@ def children(parent: int) -> list[int]:
     return [pid for pid in pids if (fields := _stat(pid)) and fields[1] == str(parent)]
 
 
+def is_running(pid: int) -> bool:
+    """Whether there is such a process and it has not ended."""
+    fields = _stat(pid)
+    return bool(fields) and fields[0] not in "ZX"
+
+
 def kill_session(session: int, number: int = signal.SIGKILL) -> None:
     """Send `number` to a session's group, and to its other members until none is left where it is SIGKILL."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

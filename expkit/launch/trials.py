@@ -1,8 +1,7 @@
-"""Trials on their way into the store: a recipe as a trial, a trial as a record, a baseline with other seeds."""
+"""Trials on their way into the store: a recipe as a trial, a trial as a record."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -21,14 +20,9 @@ def trial_of(recipe: Recipe) -> Trial:
     return Trial(trial_id(recipe), recipe, "+".join(labels) or "none", labels, {}, recipe.seed)
 
 
-def with_seeds(cell: Cell, seeds: Iterable[int]) -> list[Cell]:
-    """A baseline's cell with other seeds, as the cells of a pilot; they stand before the plan's first block."""
-    cells = []
-    for index, seed in enumerate(seeds):
-        recipe = dataclasses.replace(cell.trial.recipe, seed=seed)
-        trial = dataclasses.replace(cell.trial, id=trial_id(recipe), recipe=recipe, seed=seed)
-        cells.append(Cell(trial, 0, "pilot", -1, index))
-    return cells
+def pilots(trials: Iterable[Trial]) -> list[Cell]:
+    """Baseline trials as the cells of a pilot; they stand before the plan's first block."""
+    return [Cell(trial, 0, "pilot", -1, index) for index, trial in enumerate(trials)]
 
 
 def add(store: Store, trials: Iterable[Trial]) -> None:
