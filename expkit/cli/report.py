@@ -37,7 +37,8 @@ def report(
 ) -> None:
     """Report a sweep: which arm is faster at equal quality, by how much, how sure.
 
-    Prints the report and writes index.html, report.md and summary.json. Nothing is trained.
+    Prints the report and writes index.html, report.md and summary.json; on terms other than the sweep's own into a
+    folder `exploratory` beside them. Nothing is trained.
 
     Example: expkit report ablate --target 0.85 --metric eval/accuracy --baseline none
     """
@@ -56,7 +57,9 @@ def report(
     if summary.running:
         say(f"{name} is still running; this report uses what is complete.")
     _show(make_page(summary), summary, Face.JSON if as_json else face)
-    written = write_report(summary, output or store.layout.report(name))
+    usual = store.layout.report(name)
+    on_other_terms = any(asked is not None for asked in (target, metric, baseline))
+    written = write_report(summary, output or (usual / "exploratory" if on_other_terms else usual))
     say(f"report: {written.html}")
 
 

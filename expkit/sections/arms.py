@@ -77,6 +77,8 @@ def _row(summary: Summary, arm: Arm) -> dict[str, Cell]:
 
 def _verdict(arm: Arm) -> str:
     text = arm.verdict or "–"
+    if text == "WITHHELD" and arm.complete < arm.planned:
+        text += f" ({arm.complete} of {arm.planned} trials)"
     return f"{text} (equals {arm.equals})" if arm.equals else text
 
 
