@@ -39,28 +39,35 @@ def count(sweep: Sweep) -> Arithmetic:
     space = Space(sweep)
     tally = _Tally()
     sets, arms = _configurations(space, tally)
-    points, blocks_per_seed = _points(space, arms, tally)
+    points, blocks_per_seed, alive = _points(space, arms, tally)
+    num_sets = sum(num for seen, num in sets.values() if seen & alive)
     added = 0 if space.has_baseline() else blocks_per_seed
     if added:
         points += added
-        sets += 1
+        num_sets += 1
         tally.step(f"the baseline {space.baseline.label} is no arm of the design and is added", points)
     trials = points * len(sweep.seeds)
     tally.step(f"{len(sweep.seeds):,} seeds", trials)
     blocks = blocks_per_seed * len(sweep.seeds)
     _refuse_too_many(sweep, trials)
-    return Arithmetic(tuple(tally.steps), tuple(tally.removed), sets, trials, blocks, blocks)
+    return Arithmetic(tuple(tally.steps), tuple(tally.removed), num_sets, trials, blocks, blocks)
 
 
-def _configurations(space: Space, tally: _Tally) -> tuple[int, Counter[tuple[int, ...]]]:
-    """Number of sets left, and how often each combination of what the conditions look at is left."""
+_Seen = tuple[int, ...]
+"""What the conditions can tell of an arm: digits of the candidates that they look at."""
+
+
+def _configurations(
+    space: Space, tally: _Tally
+) -> tuple[dict[tuple[bool, ...], tuple[set[_Seen], int]], Counter[_Seen]]:
+    """Groups of sets left, with what the conditions see of them, and how many configurations look like that."""
     _, by_conditions = space.conditions_depend()
     involved = sorted({*space.involved(n for rule in space.rules for n in rule.methods), *by_conditions})
     _refuse_unlookable(space, math.prod(len(space.choices[i]) for i in involved))
     position = [involved.index(i) for i in by_conditions]
-    left: Counter[tuple[int, ...]] = Counter()
+    left: Counter[_Seen] = Counter()
     gone: Counter[int] = Counter()
-    sets: dict[tuple[bool, ...], int] = {}
+    sets: dict[tuple[bool, ...], tuple[set[_Seen], int]] = {}
     all_sets: dict[tuple[bool, ...], int] = {}
     total = 0
     for digits, num_sets, num_configurations in space.design.projected(space.choices, involved):
@@ -69,12 +76,13 @@ def _configurations(space: Space, tally: _Tally) -> tuple[int, Counter[tuple[int
         total += num_configurations
         broken = space.broken(space.names(digits, involved)) if space.rules else None
         if broken is None:
-            sets[on] = num_sets
-            left[tuple(digits[k] for k in position)] += num_configurations
+            seen = tuple(digits[k] for k in position)
+            sets.setdefault(on, (set(), num_sets))[0].add(seen)
+            left[seen] += num_configurations
         else:
             gone[broken] += num_configurations
     _say_configurations(space, tally, sum(all_sets.values()), total, gone)
-    return sum(sets.values()), left
+    return sets, left
 
 
 def _say_configurations(space: Space, tally: _Tally, sets: int, total: int, gone: Counter[int]) -> None:
@@ -88,8 +96,8 @@ def _say_configurations(space: Space, tally: _Tally, sets: int, total: int, gone
         tally.without(rule.text, rule.because, gone[i], total)
 
 
-def _points(space: Space, arms: Counter[tuple[int, ...]], tally: _Tally) -> tuple[int, int]:
-    """Number of points left, and of parameter points that have any."""
+def _points(space: Space, arms: Counter[_Seen], tally: _Tally) -> tuple[int, int, set[_Seen]]:
+    """Number of points left, of parameter points that have any, and what the conditions see of the arms left."""
     sweep = space.sweep
     sizes = [len(p.values) for p in sweep.parameters]
     total = sum(arms.values()) * math.prod(sizes)
@@ -98,20 +106,22 @@ def _points(space: Space, arms: Counter[tuple[int, ...]], tally: _Tally) -> tupl
         before = tally.steps[-1].count
         tally.step(f"{_plural(size, 'value')} of {parameter.path} ({shown}): points", before * size)
     if not sweep.exclusions:
-        return total, math.prod(sizes)
+        return total, math.prod(sizes), set(arms)
     depends, by_conditions = space.conditions_depend()
     free = math.prod(size for i, size in enumerate(sizes) if i not in depends)
     _refuse_unlookable(space, len(arms) * math.prod(sizes[i] for i in depends))
     gone: Counter[str] = Counter()
     blocks = 0
-    seen = [(_seen_arm(space, digits, by_conditions), weight) for digits, weight in arms.items()]
+    alive: set[_Seen] = set()
+    seen = [(digits, _seen_arm(space, digits, by_conditions), weight) for digits, weight in arms.items()]
     for chosen in itertools.product(*(range(sizes[i]) for i in depends)):
         point = tuple(dict(zip(depends, chosen, strict=True)).get(i, 0) for i in range(len(sizes)))
         kept = 0
-        for arm, weight in seen:
+        for digits, arm, weight in seen:
             exclusion = space.excluded(arm, point)
             if exclusion is None:
                 kept += weight
+                alive.add(digits)
             else:
                 gone[exclusion.when.text] += weight * free
         blocks += _has_block(space, point, kept) * free
@@ -119,7 +129,7 @@ def _points(space: Space, arms: Counter[tuple[int, ...]], tally: _Tally) -> tupl
         total -= gone[exclusion.when.text]
         text = f"exclude {exclusion.when.text}"
         tally.without(text, exclusion.because, gone[exclusion.when.text], total)
-    return total, blocks
+    return total, blocks, alive
 
 
 def _seen_arm(space: Space, digits: tuple[int, ...], involved: list[int]) -> Arm:

@@ -83,8 +83,9 @@ class Draft:
         self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems, seed: int | None = None
     ) -> Recipe | None:
         """The recipe at a point (one index into the values of each parameter) with exactly these methods."""
+        before = len(problems.found)
         made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
-        if problems.found:
+        if len(problems.found) > before:
             return None
         recipe = self._assemble(made, by_label(methods, self.root, problems))
         return recipe if seed is None else replace(recipe, seed=seed)
@@ -115,12 +116,13 @@ class Draft:
         """What stands under one top-level key, checked; None where it is absent or wrong."""
         cached = (key, *(point[i] for i in self._depends(key)))
         if cached not in self._sections:
+            before = len(problems.found)
             root = self.tree(point, problems)
             node = root.get(key)
             made = None
             if node is not None:
                 made = self._typed(key, Interpolator(root, problems).node(node, key, root), problems)
-            if problems.found:
+            if len(problems.found) > before:
                 return made
             if len(self._sections) > MAX_KEPT:
                 self._sections.clear()

@@ -38,7 +38,7 @@ def read_parameters(
             problems.add(entry.mark, shown_path, refused)
         elif items:
             found.append(_parameter(path, entry.mark, items, draft, problems))
-    return found
+    return [parameter for parameter in found if parameter]
 
 
 def _items(node: Node, path: str, problems: Problems) -> Sequence[Node]:
@@ -70,7 +70,9 @@ def _refused(parts: Sequence[str], candidates: Collection[str]) -> str | None:
     return None
 
 
-def _parameter(path: str, mark: Mark, items: Sequence[Node], draft: Draft, problems: Problems) -> Parameter:
+def _parameter(
+    path: str, mark: Mark, items: Sequence[Node], draft: Draft, problems: Problems
+) -> Parameter | None:
     hint = hint_of(draft, path)
     found: dict[str, tuple[Node, Any]] = {}
     for i, item in enumerate(items):
@@ -81,6 +83,8 @@ def _parameter(path: str, mark: Mark, items: Sequence[Node], draft: Draft, probl
         value = convert(item, hint, where, problems)
         if value is not BAD:
             found.setdefault(label_text(value), (item, _as_json(value)))
+    if not found:
+        return None
     return Parameter(path, tuple(n for n, _ in found.values()), tuple(v for _, v in found.values()), mark)
 
 

@@ -20,8 +20,9 @@ from expkit.spec.recipe import Component, Name
 from expkit.spec.rules import check_expression, declared, provided_by, read_constraints, read_exclusions
 from expkit.spec.seeds import read_seeds
 from expkit.spec.sweep import Budget, Candidate, Level, Order, Report, Run, Sweep
-from expkit.spec.sweep_keys import KEYS, check_keys, read_design, supported
+from expkit.spec.sweep_keys import KEYS, LATER, check_keys, read_design, supported
 from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, Seq, kind, scalars
+from expkit.spec.trust import Trust
 
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
 _OF_RECIPE = ("recipe", "set", "ablate", "parameters", "exclude")
@@ -41,16 +42,16 @@ def load_sweep(
     root = _own_overrides(files.load_tree(Path(path), problems), given)
     check_keys(root, problems)
     root = _interpolated(root, problems)
-    for_recipe = Map({k: e for k, e in given.items.items() if k.split(".")[0] not in KEYS}, given.mark)
+    for_recipe = Map({k: e for k, e in given.items.items() if not _is_own(k)}, given.mark)
     draft = _draft(root, for_recipe, presets, trust_imports, problems)
     if draft is not None:
         draft.recipe(problems)
         _refuse_seed_references(draft, problems)
     records = {key: _record(key, root, problems) for key in _RECORDS}
     _check_run(records["run"], root, problems)
+    reader = _Reader(Path(path), root, draft or Draft(Map({}, root.mark), Trust()), problems)
     problems.raise_if_any()
-    assert draft is not None
-    return _Reader(Path(path), root, draft, problems).sweep(records)
+    return reader.sweep(records)
 
 
 def is_sweep(root: Map) -> bool:
@@ -70,51 +71,53 @@ class _Reader:
         names = {c.name for c in self.candidates}
         self.constant = tuple(Method(n, Map({}, root.mark)) for n in draft.own_methods() if n not in names)
         self.draft = draft.with_parameters(read_parameters(root.get("parameters"), draft, names, problems))
+        self.baseline = self._beside(
+            read_set(self.ablate.get("baseline"), "ablate.baseline", self.candidates, draft, problems)
+        )
+        self.forced, self.always = self._always()
+        self.levels = [level for c in self.candidates for level in c.levels] + [*self.baseline, *self.always]
+        first = tuple(0 for _ in self.draft.parameters)
+        self.made = [m for level in self.levels if (m := self.draft.method(level.method, first, problems))]
+        self.name = checked(root.items["name"].node, Name, "name", problems) if "name" in root.items else BAD
+        self.design = read_design(self.ablate.get("design"), problems)
+        self.exclusions = read_exclusions(root.get("exclude"), problems)
+        self.seeds = read_seeds(root.get("seeds"), draft.section("seed", (), problems) or 0, problems)
 
     def sweep(self, records: dict[str, Any]) -> Sweep:
-        ablate, problems, draft = self.ablate, self.problems, self.draft
-        baseline = self._beside(read_set(ablate.get("baseline"), "ablate.baseline", self.candidates, draft, problems))
-        forced, always = self._always()
-        levels = [level for c in self.candidates for level in c.levels] + [*baseline, *always]
-        problems.raise_if_any()
+        problems, draft, made = self.problems, self.draft, self.made
         first = tuple(0 for _ in draft.parameters)
-        made = [m for level in levels if (m := draft.method(level.method, first, problems))]
         own = [m for method in self.constant if (m := draft.method(method, first, problems))]
-        check_values(draft, [*(level.method for level in levels), *self.constant], problems)
+        check_values(draft, [*(level.method for level in self.levels), *self.constant], problems)
         problems.raise_if_any()
         recipe = draft.variant(first, own, problems)
         assert recipe is not None
         check_recipe(recipe, draft, problems)
         provided = provided_by(draft, problems)
-        names = _names(levels, self.candidates, own)
-        conflicts, requirements = read_constraints(ablate.get("constraints"), names, provided, problems)
+        names = _names(self.levels, self.candidates, own)
+        conflicts, requirements = read_constraints(self.ablate.get("constraints"), names, provided, problems)
         more_conflicts, more_requirements = declared(made, own, provided)
         sweep = Sweep(
-            name=self._name(),
+            name=self.name,
             path=self.path,
             text=self.path.read_text(encoding="utf-8-sig"),
             draft=draft,
             recipe=recipe,
             candidates=self.candidates,
-            baseline=baseline,
-            always=always,
-            forced=forced,
+            baseline=self.baseline,
+            always=self.always,
+            forced=self.forced,
             constant=self.constant,
-            design=read_design(ablate.get("design"), problems),
+            design=self.design,
             conflicts=(*conflicts, *more_conflicts),
             requirements=(*requirements, *more_requirements),
-            exclusions=tuple(read_exclusions(self.root.get("exclude"), problems)),
-            seeds=read_seeds(self.root.get("seeds"), recipe.seed, problems),
+            exclusions=tuple(self.exclusions),
+            seeds=self.seeds,
             marks={key: entry.mark for key, entry in self.root.items.items()},
             **records,
         )
         self._check_exclusions(sweep, own, made, names)
         problems.raise_if_any()
         return sweep
-
-    def _name(self) -> str:
-        name = checked(self.root.items["name"].node, Name, "name", self.problems)
-        return "" if name is BAD else str(name)
 
     def _beside(self, levels: Sequence[Level]) -> tuple[Level, ...]:
         """Without methods that the recipe has on everywhere."""
@@ -151,11 +154,15 @@ def _names(levels: Sequence[Level], candidates: Sequence[Candidate], own: Sequen
 def _own_overrides(root: Map, given: Map) -> Map:
     for key, entry in given.items.items():
         first, *rest = key.split(".")
-        if first in KEYS:
+        if _is_own(key):
             for part in reversed(rest):
                 entry = Entry(entry.mark, Map({part: entry}, entry.mark))
             root = merged(root, Map({first: entry}, entry.mark))
     return root
+
+
+def _is_own(key: str) -> bool:
+    return key.split(".")[0] in (*KEYS, *LATER)
 
 
 def _interpolated(root: Map, problems: Problems) -> Map:

@@ -11,7 +11,7 @@ KEYS = ("version", "name", "extends", "recipe", "set", "ablate", "parameters", "
 REQUIRED = ("version", "name", "recipe")
 ABLATE = ("baseline", "always", "candidates", "design", "constraints")
 DESIGNS = ("full",)
-_LATER = ("budgets", "tune", "zip", "grids", "include", "allow")
+LATER = ("budgets", "tune", "zip", "grids", "include", "allow")
 _LATER_INSIDE = {
     "run": ("retries", "fail_fast", "early_stop", "gpus"),
     "budget": ("max_hours", "per_trial"),
@@ -24,7 +24,7 @@ def check_keys(root: Map, problems: Problems) -> None:
     """Unknown keys, keys that are not supported yet, and keys that must be there."""
     for key, entry in root.items.items():
         if key not in KEYS:
-            problems.add(entry.mark, key, not_yet(key) if key in _LATER else unknown("key", key, KEYS))
+            problems.add(entry.mark, key, not_yet(key) if key in LATER else unknown("key", key, KEYS))
         for inner in _LATER_INSIDE.get(key, ()):
             if isinstance(entry.node, Map) and inner in entry.node.items:
                 problems.add(entry.node.items[inner].mark, join(key, inner), not_yet(inner))
