@@ -11,7 +11,7 @@ from expkit.analysis import phrases
 from expkit.analysis.load import Evaluations, Key
 from expkit.analysis.model import TargetTime
 from expkit.analysis.replicate import Replicate
-from expkit.analysis.time_to_target import Crossing, Mode, Rule, time_to_target
+from expkit.analysis.time_to_target import Crossing, Mode, Rule, crossings, stack
 
 ENDED = ("complete", "diverged", "failed")
 """States that count: a trial that failed or diverged did not reach the target."""
@@ -55,11 +55,10 @@ def attained(
     targets |= dict(ladder)
     found: dict[tuple[Rule, float | None], dict[Key, Crossing]] = {}
     rules: tuple[Rule, ...] = ("first", "sustained", "to_end", "median3")
+    stacked = stack([(s.clocks[clock], s.value) for s in series.values()], mode)
     for share, goal in targets.items():
         for rule in rules if share is None else ("sustained",):
-            found[rule, share] = {
-                key: time_to_target(s.clocks[clock], s.value, goal, mode, rule=rule) for key, s in series.items()
-            }
+            found[rule, share] = dict(zip(series, crossings(stacked, goal, rule=rule), strict=True))
     return Attained(found, targets, clock)
 
 

@@ -53,7 +53,13 @@ class Study:
 
     def pairs(self, arm: str, clock: str) -> Pairs:
         """Times of the baseline and of the arm over the whole run."""
-        return time_pairs(self.by_arm[arm], self.baseline_of(arm), clock)
+        if (arm, clock) not in self._pairs:
+            self._pairs[arm, clock] = time_pairs(self.by_arm[arm], self.baseline_of(arm), clock)
+        return self._pairs[arm, clock]
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], Pairs]:
+        return {}
 
     @cached_property
     def idle(self) -> dict[str, frozenset[str]]:

@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expkit.analysis.intervals import pooled_error, t_interval
+from expkit.analysis.intervals import bartlett_p, pooled_error, t_interval
 from expkit.analysis.speedup import correlation, geometric_mean, paired, ratio_of_means, sign_flip_p, welch
 from expkit.errors import UsageError
 
@@ -112,6 +112,13 @@ def test_pooling_uses_all_arms_and_stops_where_spreads_differ() -> None:
     assert found.ratio.method == "pooled t"
     table[3] *= 40
     assert pooled_error(table) is None
+
+
+def test_bartlett_s_test_is_scipy_s() -> None:
+    residuals = np.random.default_rng(3).normal(size=(6, 5)) * np.arange(1, 7)[:, None]
+    assert bartlett_p(residuals) == pytest.approx(scipy.stats.bartlett(*residuals).pvalue)
+    assert bartlett_p(np.zeros((3, 4))) == 1
+    assert bartlett_p(np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]])) == 0
 
 
 def test_nothing_is_pooled_over_a_hole_or_from_one_seed() -> None:

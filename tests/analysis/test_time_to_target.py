@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expkit.analysis.time_to_target import RULES, Crossing, time_to_target
+from expkit.analysis.time_to_target import RULES, Crossing, crossings, stack, time_to_target
 from expkit.errors import UsageError
 
 T = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
@@ -120,6 +120,18 @@ def test_more_evaluations_never_make_first_later(
     ]
     before, after = (math.inf if t is None else t for t in times)
     assert after <= before
+
+
+@given(st.lists(series, max_size=5), values, st.sampled_from(RULES), st.booleans())
+def test_many_trials_of_unequal_length_are_answered_as_each_by_itself(
+    many: list[list[float]], target: float, rule: str, interpolate: bool
+) -> None:
+    pairs = [(list(range(1, len(q) + 1)), q) for q in many]
+    together = crossings(stack(pairs), target, rule=rule, interpolate=interpolate)  # type: ignore[arg-type]
+    assert together == [
+        time_to_target(u, q, target, rule=rule, interpolate=interpolate)  # type: ignore[arg-type]
+        for u, q in pairs
+    ]
 
 
 @given(series, values, st.sampled_from(RULES))
