@@ -42,14 +42,12 @@ class Engine:
         self._callbacks = {event: _listening(_seen_by(callbacks, event), event) for event in Event}
         self.heard = frozenset(event for event in Event if self._algorithms[event] or self._callbacks[event])
         self._open: list[Callback] = callbacks
-        self._closed = False
+        self.closed = False
 
     def fire(self, event: Event) -> None:
         """Call everybody who listens to the event; next to nothing where nobody does."""
         if event not in self.heard:
             return
-        if self._closed:
-            raise RuntimeError(f"the trainer is closed; {event} cannot happen any more")
         before = self.clocks.switch("algorithms_s" if self._algorithms[event] else "callbacks_s")
         if event is Event.INIT:
             self._call_callbacks(event)
@@ -61,7 +59,7 @@ class Engine:
 
     def close(self) -> None:
         """Close callbacks and loggers, each exactly once, even where one of them raises; the first error is raised."""
-        self._closed = True
+        self.closed = True
         errors: list[Exception] = []
         while self._open:
             try:

@@ -111,6 +111,8 @@ class Trainer:
     def fit(self, duration: str | Time | None = None) -> None:
         """Train until `max_duration`, or for `duration` more; a fit that was stopped goes on where it was."""
         state = self._state
+        if self._engine.closed:
+            raise UsageError("the trainer is closed; make a new one to train again")
         if duration is not None:
             self._extend(_duration(duration, state.steps.ssr))
         elif state.progress >= 1:
