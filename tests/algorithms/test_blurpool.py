@@ -8,7 +8,7 @@ from expkit.functional.blurpool import BlurConv2d
 from expkit.loggers.memory import Memory
 from expkit.models.mlp import MLP
 from expkit.models.resnet import ResNet
-from expkit.testing import train
+from expkit.testing.training import train
 from expkit.trainer.trainer import Trainer
 
 

@@ -10,7 +10,7 @@ from expkit.algorithms.ema import EMA
 from expkit.duration import Time
 from expkit.errors import PluginError
 from expkit.plugins import build, dump
-from expkit.testing import train
+from expkit.testing.training import train
 from expkit.trainer.callback import Callback
 from expkit.trainer.trainer import Trainer
 

@@ -8,7 +8,7 @@ import torch
 
 from expkit.algorithms.label_smoothing import LabelSmoothing
 from expkit.errors import PluginError
-from expkit.testing import train
+from expkit.testing.training import train
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.batch import targets_of
 

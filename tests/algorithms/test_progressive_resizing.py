@@ -8,7 +8,7 @@ import pytest
 from expkit.algorithms.progressive_resizing import ProgressiveResizing
 from expkit.errors import PluginError
 from expkit.loggers.memory import Memory
-from expkit.testing import train
+from expkit.testing.training import train
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.batch import inputs_of
 

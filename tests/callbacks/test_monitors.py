@@ -9,7 +9,7 @@ from expkit.callbacks.lr_monitor import LRMonitor
 from expkit.callbacks.speed_monitor import SpeedMonitor
 from expkit.duration import Timestamp
 from expkit.loggers.memory import Memory
-from expkit.testing import train
+from expkit.testing.training import train
 
 
 class Lines:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from expkit import plugins
-from expkit.testing import Check, checks, name_of_check
+from expkit.testing.suites import Check, checks, name_of_check
 
 KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
 MORE: dict[str, list[dict[str, Any]]] = {

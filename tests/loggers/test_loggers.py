@@ -9,7 +9,7 @@ from expkit.loggers.console import Console
 from expkit.loggers.memory import Memory
 from expkit.loggers.parquet import Parquet
 from expkit.store.metrics import SCHEMA
-from expkit.testing import train
+from expkit.testing.training import train
 
 
 def test_memory_gives_columns_of_equal_length_with_their_moments() -> None:

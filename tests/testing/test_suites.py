@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from expkit import testing
+from expkit.testing import methods, parts, suites
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.batch import inputs_of, replace, targets_of
 from expkit.trainer.callback import Callback
@@ -35,6 +35,10 @@ class Careless(Algorithm):
         if self.how == "seed":
             state.seed += 1
 
+    def before_loss(self, state: Any, logger: Any) -> None:
+        if self.how == "parts":
+            state.outputs = state.outputs * (1 + state.microbatch)
+
     def state_dict(self) -> dict[str, Any]:
         return {"engine": self} if self.how == "objects" else {}
 
@@ -42,28 +46,29 @@ class Careless(Algorithm):
 @pytest.mark.parametrize(
     ("how", "check"),
     [
-        ("writes", testing.leaves_the_batch_as_found),
-        ("targets", testing.leaves_the_batch_as_found),
-        ("nan", testing.trains_to_finite_numbers),
-        ("draws", testing.is_deterministic),
-        ("seed", testing.changes_no_other_stream),
-        ("", testing.names_its_source),
-        ("", testing.explains_itself),
+        ("writes", methods.leaves_the_batch_as_found),
+        ("targets", methods.leaves_the_batch_as_found),
+        ("nan", methods.trains_to_finite_numbers),
+        ("draws", methods.is_deterministic),
+        ("seed", methods.changes_no_other_stream),
+        ("parts", methods.in_parts_as_in_one),
+        ("", methods.names_its_source),
+        ("", suites.explains_itself),
     ],
 )
-def test_a_careless_algorithm_is_caught(how: str, check: testing.Check) -> None:
+def test_a_careless_algorithm_is_caught(how: str, check: suites.Check) -> None:
     with pytest.raises(AssertionError):
         check(Careless(how))
 
 
 def test_state_that_needs_code_to_be_read_is_caught() -> None:
     with pytest.raises(Exception, match=r"[Ww]eights"):
-        testing.keeps_plain_state(Careless("objects"))
+        methods.keeps_plain_state(Careless("objects"))
 
 
 def test_importing_torch_is_caught() -> None:
     with pytest.raises(AssertionError, match="loads torch"):
-        testing.imports_without_torch(Careless())
+        suites.imports_without_torch(Careless())
 
 
 @dataclass
@@ -77,7 +82,7 @@ class Meddling(Callback):
 
 def test_a_callback_that_acts_is_caught() -> None:
     with pytest.raises(AssertionError):
-        testing.changes_no_bit_of_training(Meddling())
+        methods.changes_no_bit_of_training(Meddling())
 
 
 @dataclass
@@ -91,7 +96,7 @@ class Boastful(Model):
 
 
 def test_capabilities_that_are_not_there_are_caught() -> None:
-    for check, words in ((testing.declares_known_words, "wings"), (testing.provides_what_it_says, "convolutions")):
+    for check, words in ((suites.declares_known_words, "wings"), (parts.provides_what_it_says, "convolutions")):
         with pytest.raises(AssertionError, match=words):
             check(Boastful())
 
@@ -133,9 +138,9 @@ class MeanOfMeans(Metric):
 
 def test_other_broken_promises_are_caught() -> None:
     for check, plugin in (
-        (testing.goes_downhill, Uphill()),
-        (testing.is_a_pure_function_of_the_step, Remembering()),
-        (testing.adds_up_over_batches, MeanOfMeans()),
+        (parts.goes_downhill, Uphill()),
+        (parts.is_a_pure_function_of_the_step, Remembering()),
+        (parts.adds_up_over_batches, MeanOfMeans()),
     ):
         with pytest.raises(AssertionError):
             check(plugin)
