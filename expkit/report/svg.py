@@ -40,6 +40,7 @@ def draw(chart: Chart, width: int, prefix: str) -> str:
 
 def specification(chart: Chart, width: int) -> Mapping[str, Any]:
     """The complete Vega-Lite specification at a width: what a face draws, and what a user may take away."""
+    limits = {"axisX": {"titleLimit": int(0.8 * width)}, "axisY": {"titleLimit": int(0.85 * chart.spec["height"])}}
     fit = {"type": "fit-x", "contains": "padding"}
     return {
         "$schema": SCHEMA,
@@ -47,7 +48,7 @@ def specification(chart: Chart, width: int) -> Mapping[str, Any]:
         **chart.spec,
         "width": width,
         "autosize": fit,
-        "config": CONFIG,
+        "config": CONFIG | limits,
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import altair
 import pytest
 
+from expkit.analysis.model import Summary
 from expkit.report.blocks import Chart
 from expkit.report.charts import MOST, MOST_LINES, Step, thinned
 from expkit.report.section import make_page
@@ -18,8 +19,8 @@ from tests.report.example_summary import example, hostile, many
 WIDTHS = (340, 560, 740)
 
 
-def charts_of(summary: object) -> list[Chart]:
-    return [b for part in make_page(summary).parts for b in part.blocks if isinstance(b, Chart)]  # type: ignore[arg-type]
+def charts_of(summary: Summary) -> list[Chart]:
+    return [b for part in make_page(summary).parts for b in part.blocks if isinstance(b, Chart)]
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,12 @@ def test_many_arms_leave_out_the_rest_and_say_so() -> None:
     assert f"Shown are the first {MOST} of 63" in forest.caption
     assert len(forest.table.rows) == 63
     assert f"Shown are the first {MOST_LINES} of 64" in lines.caption
+
+
+def test_long_names_are_cut_before_the_edge_of_the_drawing() -> None:
+    for chart in charts_of(hostile()):
+        for box in text_boxes(ET.fromstring(draw(chart, 340, "c"))):
+            assert box.right - box.left < 1.5 * 340  # 200 characters would be more than twice that
 
 
 def test_hostile_names_stay_text_in_the_drawing() -> None:
