@@ -129,7 +129,7 @@ def _baseline_sentence(study: Study, how: Counts, time_s: float | None, quality:
     if time_s is None or quality.value is None:
         return f"The baseline: {how.complete} of {how.planned} trials complete."
     return (
-        f"The baseline: {phrases.seconds(time_s)} in {phrases.clock_name(study.clock)}, "
+        f"The baseline: {phrases.seconds(time_s)} {phrases.on_clock(study.clock)}, "
         f"{study.metric} {phrases.quality(quality.value)} (n={quality.n})."
     )
 

@@ -70,7 +70,7 @@ def _sentence(study: Study, time: MethodEffect, quality: MethodEffect, floor: Fl
     contexts = f"{time.pairs} of {phrases.count(time.planned, 'context')}"
     beyond = _beyond(time.effect, floor)
     return (
-        f"{time.method}: {phrases.factor(exp(time.effect))} in {phrases.clock_name(study.clock)}{beyond} and "
+        f"{time.method}: {phrases.factor(exp(time.effect))} {phrases.on_clock(study.clock)}{beyond} and "
         f"{study.metric} {phrases.difference(quality.effect)}, averaged over {contexts}."
     )
 

@@ -117,7 +117,7 @@ def method_effects(
     smallest over the seeds used.
     """
     table = np.asarray(values_CS, dtype=float)
-    error = pooled_error(table)
+    error = pooled_error(table, [point for _, point in cells])
     found = []
     for method in sorted(set().union(*(c[0] for c in cells)) if cells else ()):
         pairs = matched_pairs(cells, method, sisters, idle)

@@ -31,7 +31,7 @@ def target_before_data(target: TargetInfo) -> Guard:
 
 def aa_floor(floor: Floor, clock: str) -> Guard:
     """A17: whether two runs of identical code differ by no more than chance."""
-    where = f"in {phrases.clock_name(clock)}"
+    where = f"{phrases.on_clock(clock)}"
     if floor.eps is None or floor.contains_one is None:
         had = phrases.count(floor.pairs, "A/A pair")
         return Guard("noise floor", "red", None, f"No noise floor {where}: {had} where at least 2 are needed.")
@@ -174,11 +174,11 @@ def headline_clock(replicates: Sequence[Replicate], requested: str) -> tuple[str
     name = phrases.clock_name(requested)
     hit = sum(r.contended for r in done)
     if requested == "cpu_s" or not hit:
-        return requested, f"Times are {name} ({requested})."
+        return requested, f"Times are read {phrases.on_clock(requested)} ({requested})."
     shared = f"the machine was shared during {hit} of {len(done)} replicates"
     if all(r.single_threaded for r in done):
         return "cpu_s", f"Times are CPU time (cpu_s) instead of {name}, because {shared}; every trial was one thread."
-    return requested, f"Times are {name} ({requested}), but {shared} and CPU time cannot stand in: no time is claimed."
+    return requested, f"Times of {name} ({requested}) are withheld: {shared}, and CPU time cannot stand in."
 
 
 def _names(replicates: Iterable[Replicate]) -> list[str]:

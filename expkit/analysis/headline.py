@@ -92,7 +92,7 @@ def noise_sentence(clock: str, floor: Floor) -> str:
     """What the A/A pairs of one clock allow to be claimed."""
     pairs = phrases.count(floor.pairs, "A/A pair")
     if floor.eps is None:
-        return f"{pairs} in {phrases.clock_name(clock)}: no noise floor, at least 2 are needed."
+        return f"{pairs} {phrases.on_clock(clock)}: no noise floor, at least 2 are needed."
     tail = "" if floor.contains_one else "; identical code differs, which no machine at rest does"
     name = phrases.clock_name(clock)
     size = phrases.percent(math.fabs(floor.eps))

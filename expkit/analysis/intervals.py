@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,16 +48,17 @@ def exp(interval: Interval) -> Interval:
 
 @dataclass(frozen=True)
 class PooledError:
-    """SD of one trial about its arm's and its block's mean, over all arms: sqrt(SS / df), df = (C - 1)(S - 1)."""
+    """SD of one trial about its arm's and its block's mean, over all arms; df = (C - P)(S - 1), P points."""
 
     sd: float
     df: int
     homogeneity_p: float
 
 
-def pooled_error(values_CS: ArrayLike) -> PooledError | None:
+def pooled_error(values_CS: ArrayLike, points: Sequence[Hashable] = ()) -> PooledError | None:
     """The within-block error of a complete table of arms by seeds, or None where it must not be pooled.
 
+    `points`: the parameter point of each arm, where there are several; a block is a seed at one point.
     None: a value is missing, fewer than two arms or seeds, or Bartlett's test on the arms' residuals gives p < 0.01.
     A baseline that is the mean of two replicates varies less than a trial does; pooling it in makes no interval of a
     difference too short. speedup-science A8 (b); Bartlett (1937).
@@ -64,9 +66,13 @@ def pooled_error(values_CS: ArrayLike) -> PooledError | None:
     table = np.asarray(values_CS, dtype=float)
     if table.ndim != 2 or min(table.shape) < 2 or not np.isfinite(table).all():
         return None
-    residuals = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0, keepdims=True) + table.mean()
-    df = (table.shape[0] - 1) * (table.shape[1] - 1)
-    p = bartlett_p(residuals)
+    groups = [np.array([p == point for p in points]) for point in dict.fromkeys(points)] or [np.full(len(table), True)]
+    residuals = np.zeros(table.shape)
+    for rows in groups:
+        centred = table[rows] - table[rows].mean(axis=1, keepdims=True)
+        residuals[rows] = centred - centred.mean(axis=0, keepdims=True)
+    df = (table.shape[0] - len(groups)) * (table.shape[1] - 1)
+    p = bartlett_p(residuals) if df else 0.0
     if p < HOMOGENEITY_P:
         return None
     return PooledError(math.sqrt(float((residuals**2).sum()) / df), df, p)

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 
 from expkit.analysis.model import Interval
 
-CLOCK_NAMES = {"train_s": "train clock", "cpu_s": "CPU time", "wall_s": "wall clock"}
+CLOCK_NAMES = {"train_s": "the train clock", "cpu_s": "CPU time", "wall_s": "the wall clock"}
 
 
 def clock_name(clock: str) -> str:
     """`CPU time` for cpu_s; the column's own name where there is no better one."""
     return CLOCK_NAMES.get(clock, clock)
+
+
+def on_clock(clock: str) -> str:
+    """`in CPU time`, `on the train clock`."""
+    return f"{'in' if clock == 'cpu_s' else 'on'} {clock_name(clock)}"
 
 
 def factor(ratio: Interval) -> str:

@@ -14,6 +14,7 @@ CONTENTION_RATIO = 1.1
 NOT_OWN_WORK = ("resumed", "shared")
 """Reasons that spoil every clock: the trial did not do all its work at one go, or not alone."""
 _SET_END = re.compile(r" (?![^\[]*\])")
+_PARAMETER = re.compile(r" (?=[^\s=\[{]+=)(?![^\[]*\])")
 _PLUS = re.compile(r"\+(?![^\[]*\])")
 
 
@@ -123,7 +124,7 @@ def label_of(methods: Iterable[str], point: str = "") -> str:
 def parameters_of(label: str) -> dict[str, str]:
     """`... optimizer.sgd.lr=1.0 seed=3` -> {optimizer.sgd.lr: 1.0, seed: 3}, values as the label writes them."""
     point = split_arm(label)[1]
-    return dict(part.split("=", 1) for part in _SET_END.split(point) if "=" in part)
+    return dict(part.split("=", 1) for part in _PARAMETER.split(point) if "=" in part)
 
 
 def level_of(method: str) -> str:

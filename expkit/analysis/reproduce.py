@@ -5,8 +5,9 @@ Ends of intervals are value +- t * sd / sqrt(n); the quantile t has no SQL, so s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from expkit.analysis.effects import full_grid
 from expkit.analysis.study import Study
 
 # ruff: noqa: S608  # literals are quoted below; the texts are shown, and read by a locked connection
@@ -38,9 +39,33 @@ def statements(sweep: str, study: Study) -> Mapping[str, str]:
         "failures": f"SELECT t.id, t.replicate, p.arm, t.seed, t.status, t.cause FROM sweep_trials p "
         f"JOIN trials t USING (id, replicate) WHERE p.sweep = {s} AND t.status IN ('failed', 'diverged', 'lost')",
     }
+    if methods := _crossed(study):
+        found["effects"] = (
+            f"{times}, d AS (\n  SELECT arm, block, d FROM pairs UNION ALL SELECT {b}, block, 0.0 FROM t0\n)\n"
+        )
+        found["effects"] += _main_effects(methods, "exp(avg(e)) AS speedup, stddev_samp(e) AS sd_log")
+        found["effects_quality"] = f"{finals}, d AS (SELECT arm, block, {sign}last AS d FROM finals)\n"
+        found["effects_quality"] += _main_effects(methods, "avg(e) AS difference, stddev_samp(e) AS sd")
     if None in study.attained.targets:
         found["time_to_target"] = _time_to_target(s, m, study)
     return found
+
+
+def _crossed(study: Study) -> list[str]:
+    """The methods of a full grid in which each did something; empty elsewhere, where effects have no short SQL."""
+    grid = full_grid(study.cells)
+    return [] if grid is None or any(study.idle.values()) else grid[0]
+
+
+def _main_effects(methods: Sequence[str], columns: str) -> str:
+    """Mean with the method on minus mean with it off, per block; exact where no trial is missing."""
+    named = ", ".join(literal(m) for m in methods)
+    on = "list_contains(string_split(d.arm, '+'), m.method)"
+    return (
+        f"SELECT method, {columns}, count(*) AS n FROM (\n  SELECT m.method, d.block,\n"
+        f"    avg(d.d) FILTER (WHERE {on}) - avg(d.d) FILTER (WHERE NOT {on}) AS e\n"
+        f"  FROM d, (SELECT unnest([{named}]) AS method) m GROUP BY ALL\n) GROUP BY method ORDER BY method"
+    )
 
 
 def literal(text: str) -> str:

@@ -94,7 +94,7 @@ class Study:
     @cached_property
     def time_error(self) -> PooledError | None:
         """The pooled within-block error of log-time, None where it must not be pooled."""
-        return pooled_error(self.log_speed_CS)
+        return pooled_error(self.log_speed_CS, [point for _, point in self.cells])
 
     def _table(self, by_arm: Mapping[str, Mapping[int, float]]) -> Array:
         column = {seed: i for i, seed in enumerate(self.seeds)}

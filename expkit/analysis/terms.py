@@ -95,7 +95,7 @@ def _is_exploratory(record: Mapping[str, Any], sweep: Sweep, asked: Asked) -> bo
         return True
     grid = [r for r in sweep.replicates if r.role in COMPARED]
     started = [r.started_utc for r in grid if r.role == "arm" and r.started_utc]
-    hashes = [r.target_hash for r in grid if r.started_utc]
+    hashes = [r.target_hash for r in grid if r.role == "arm" and r.started_utc]
     return exploratory(record.get("utc"), min(started, default=None), hashes, record.get("hash"))
 
 

@@ -160,7 +160,7 @@ def _time(arm: Evidence, speed: str) -> str:
         "SLOWER": f"slower beyond {floor}",
         "UNRESOLVED": f"a time effect beyond {floor} is neither shown nor excluded",
     }[speed]
-    return f"{phrases.factor(arm.speedup)} in {phrases.clock_name(arm.clock)}: {said}"
+    return f"{phrases.factor(arm.speedup)} {phrases.on_clock(arm.clock)}: {said}"
 
 
 def _quality(arm: Evidence) -> str:

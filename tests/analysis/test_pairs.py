@@ -25,6 +25,9 @@ BASE = [replicate("b0", 0, 4.0), replicate("b0", 0, 1.0, 1), replicate("b1", 1, 
 def test_labels_of_arms() -> None:
     label = "colout[p_row=0.1, p_col=0.1]+ema optimizer.sgd.lr=1.0 optimizer=adamw[lr=0.1, b=2]"
     assert methods_of(label) == {"colout[p_row=0.1, p_col=0.1]", "ema"}
+    assert parameters_of('none optimizer={"adamw": {"lr": 1.0}} seed=1') == {
+        "optimizer": '{"adamw": {"lr": 1.0}}', "seed": "1",
+    }  # fmt: skip
     assert parameters_of(label) == {"optimizer.sgd.lr": "1.0", "optimizer": "adamw[lr=0.1, b=2]"}
     assert (methods_of("none"), split_arm("none lr=1")) == (frozenset(), ("none", "lr=1"))
     assert label_of(methods_of("b+a"), "lr=1") == "a+b lr=1"

@@ -30,5 +30,5 @@ def test_small_words() -> None:
     assert phrases.listing(["a"]) == "a"
     assert phrases.listing(["a", "b", "c"]) == "a, b and c"
     assert phrases.listing(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"
-    assert phrases.clock_name("cpu_s") == "CPU time"
+    assert [phrases.on_clock(c) for c in ("cpu_s", "train_s")] == ["in CPU time", "on the train clock"]
     assert phrases.quality(0.84123) == "0.8412"

@@ -121,6 +121,17 @@ def test_bartlett_s_test_is_scipy_s() -> None:
     assert bartlett_p(np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0]])) == 0
 
 
+def test_blocks_at_several_parameter_points_are_centred_each() -> None:
+    rng = np.random.default_rng(4)
+    one, two = rng.normal(size=(4, 5)), rng.normal(size=(3, 5))
+    shifted = np.concatenate((one, two + rng.normal(size=5) * 10))  # blocks of the second point are far apart
+    error = pooled_error(shifted, ["lr=1"] * 4 + ["lr=2"] * 3)
+    apart = [pooled_error(one), pooled_error(two)]
+    assert error is not None and apart[0] is not None and apart[1] is not None
+    assert error.df == 20
+    assert error.sd**2 * 20 == pytest.approx(apart[0].sd ** 2 * 12 + apart[1].sd ** 2 * 8)
+
+
 def test_nothing_is_pooled_over_a_hole_or_from_one_seed() -> None:
     table = np.ones((3, 3))
     assert pooled_error(table) is not None

@@ -109,6 +109,8 @@ def test_every_number_is_reached_by_its_sql(whole: Path) -> None:
         assert {r["state"]: r["n"] for r in con.rows(found.sql["states"])} == found.states
         assert con.rows(found.sql["failures"]) == []
         curve = con.rows(found.sql["curve"])
+        effects = con.rows(found.sql["effects"])
+        credit = con.rows(found.sql["effects_quality"])
     for a in found.arms:
         interpolated = next(t for t in a.target_times if t.rule == "interpolated" and t.share is None)
         assert targets[a.label]["median_s"] == pytest.approx(interpolated.median_s)
@@ -118,6 +120,8 @@ def test_every_number_is_reached_by_its_sql(whole: Path) -> None:
             assert quality[a.label]["difference"] == pytest.approx(a.quality_difference.value)
     assert fastest == max((a for a in found.arms if not a.baseline), key=lambda a: a.speedup.value or 0).label
     assert noise["ratio"] == pytest.approx(found.noise[0].ratio.value)
+    assert [r["speedup"] for r in effects] == pytest.approx([e.time.value for e in found.effects])
+    assert [r["difference"] for r in credit] == pytest.approx([e.quality.value for e in found.effects])
     drawn = next(c for c in found.curves if c.arm == "ema")
     assert [r["mean"] for r in curve if r["arm"] == "ema"] == pytest.approx(list(drawn.mean))
 
@@ -293,6 +297,22 @@ def test_another_baseline_turns_the_ratios_round(whole: Path) -> None:
     there, back = arm(found, "progressive_resizing").speedup, arm(turned, "none").speedup
     assert (there.value or 0) * (back.value or 0) == pytest.approx(1)
     assert [e.time.value for e in turned.effects] == pytest.approx([e.time.value for e in found.effects])
+
+
+def test_arms_are_compared_with_the_baseline_at_their_own_parameters(tmp_path: Path) -> None:
+    def point(cell: Cell) -> Cell:
+        slow = cell.seed >= 20
+        label = f"{cell.arm} optimizer.sgd.lr={2.0 if slow else 1.0}"
+        return dataclasses.replace(cell, arm=label, seconds=cell.seconds * (3 if slow else 1))
+
+    found = summary_of(tmp_path, point, seeds=range(17, 23))
+    assert [a.label for a in found.arms if a.baseline] == ["none optimizer.sgd.lr=1.0", "none optimizer.sgd.lr=2.0"]
+    for lr in ("1.0", "2.0"):
+        fast = arm(found, f"progressive_resizing optimizer.sgd.lr={lr}")
+        assert (fast.pairs, fast.parameters) == (3, {"optimizer.sgd.lr": lr})
+        assert fast.speedup.value == pytest.approx(1.25, abs=0.03)
+    effect = {e.method: e for e in found.effects}["progressive_resizing"]
+    assert (effect.time.n, effect.time.value) == (6, pytest.approx(1.25, abs=0.03))
 
 
 @pytest.mark.parametrize(

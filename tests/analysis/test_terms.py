@@ -1,0 +1,32 @@
+"""On what terms a sweep is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from expkit.analysis.load import Settings
+from expkit.analysis.terms import Asked, delta, metric_and_mode
+
+SETTINGS = Settings("train_s", 0.95, 0.005, "eval/accuracy", "max", "none", True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, ("eval/accuracy", "max")),
+        ("eval/accuracy", ("eval/accuracy", "max")),
+        ("eval/cross_entropy", ("eval/cross_entropy", "min")),
+        ("train/loss", ("train/loss", "min")),
+        ("eval/f1", ("eval/f1", "max")),
+        ("eval/odd:min", ("eval/odd", "min")),
+        ("eval/lossy:max", ("eval/lossy", "max")),
+        ("eval/a:b", ("eval/a:b", "max")),
+    ],
+)
+def test_the_mode_of_another_metric_is_said_or_read_off_its_name(asked: str | None, expected: tuple[str, str]) -> None:
+    assert metric_and_mode(Asked(metric=asked), SETTINGS) == expected
+
+
+def test_the_margin_belongs_to_the_sweep_s_own_metric() -> None:
+    assert delta("eval/accuracy", SETTINGS) == 0.005
+    assert delta("eval/cross_entropy", SETTINGS) == 0.0
