@@ -81,7 +81,7 @@ def _credit(study: Study, effects: tuple[Effect, ...], floor: Floor) -> str:
 
 def _terms(study: Study, floor: Floor, target: TargetInfo) -> str:
     eps = f"Noise floor {phrases.percent(floor.eps)}" if floor.eps is not None else "No noise floor"
-    pairs = f"({phrases.clock_name(study.clock)}, {phrases.count(floor.pairs, 'A/A pair')})"
+    pairs = f"({phrases.on_clock(study.clock)}, {phrases.count(floor.pairs, 'A/A pair')})"
     said = f"{eps} {pairs}"
     if target.value is not None and target.exploratory:
         return f"{said}; TARGET SET AFTER DATA: exploratory."
