@@ -34,7 +34,7 @@ class Claim:
 
     def release(self) -> None:
         """Give the replicate back; its status says how it went."""
-        write_json(self.path, {**_content(self.owner, self.driver), "released": True})
+        write_json(self.path, {**_content(self.owner, self.driver), "released": True}, durable=False)
 
 
 def take(layout: Layout, id12: str, replicate: int, driver: str) -> Claim | None:

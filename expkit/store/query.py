@@ -22,7 +22,7 @@ from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
 from expkit.store.scan import checked, scan
 from expkit.store.store import Store
 from expkit.store.sweeps import plan_schema
-from expkit.store.views import VIEWS
+from expkit.store.views import STITCHED, VIEWS, WHOLE
 
 LOCK = (
     "SET enable_external_access = false",
@@ -86,13 +86,15 @@ class Connection:
     def _open(self) -> None:
         for name, (schema, _) in self._loaders.items():
             self._con.register(name, schema.empty_table())
-        self._con.register("_spans", tables.attempt_spans(self._store, self._found))
+        spans = tables.attempt_spans(self._store, self._found)
+        self._con.register("_spans", spans)
         if self._files:
             self._con.execute("SET VARIABLE expkit_files = ?", [self._files])
             self._con.execute("SET allowed_paths = getvariable('expkit_files')")
             self._con.execute("CREATE VIEW _metrics AS SELECT * FROM read_parquet(getvariable('expkit_files'))")
         else:
             self._con.register("_metrics", SCHEMA.empty_table())
+        self._con.execute(f"CREATE VIEW _stitched AS {STITCHED if len(spans) else WHOLE}")
         for view in VIEWS:
             self._con.execute(view.statement)
         for statement in LOCK:

@@ -78,7 +78,11 @@ class Store:
         attempt, folder = self._next_attempt(id12, replicate)
         origin = None if continues is None else {"attempt": continues[0], "batch": continues[1]}
         own = {"attempt": attempt, "replicate": replicate, "driver": driver, "from": origin}
-        write_json(self.layout.attempt_record(folder), {"schema_version": SCHEMA_VERSION, **record, **own})
+        write_json(
+            self.layout.attempt_record(folder),
+            {"schema_version": SCHEMA_VERSION, **record, **own},
+            durable=origin is not None,
+        )
         before = self.read_status(id12, replicate)
         created = before.created_utc if before is not None and before.created_utc else now_utc()
         status = Status(state="claimed", attempt=attempt, created_utc=created, driver=driver)
@@ -92,9 +96,10 @@ class Store:
     def write_status(self, id12: str, replicate: int, status: Status) -> None:
         """Replace the status of a replicate; EnvironmentFault where it is complete already."""
         self._not_complete(id12, replicate)
-        write_json(self.layout.status(id12, replicate), status.to_json())
-        if status.state in FINAL:
-            sync_folder(self.layout.replicate(id12, replicate))  # a result stays, also after a power cut
+        result = status.state in FINAL  # stays, also after a power cut; all else is lost with its process anyway
+        write_json(self.layout.status(id12, replicate), status.to_json(), durable=result)
+        if result:
+            sync_folder(self.layout.replicate(id12, replicate))
 
     def read_status(self, id12: str, replicate: int) -> Status | None:
         """The status as it was last written, None where there is none that can be read."""

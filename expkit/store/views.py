@@ -74,9 +74,7 @@ VIEWS = (
         (*METRICS, "superseded"),
         "Every metrics row ever stored; superseded where a later attempt took its place.",
         "SELECT attempt, count(*) FROM metrics_all WHERE superseded GROUP BY attempt",
-        f"""SELECT {", ".join(f"m.{c}" for c in METRICS)},
-  coalesce(m.batch <= s.after OR m.batch > s.upto, false) AS superseded
-  FROM _metrics m LEFT JOIN _spans s ON m.id = s.id AND m.replicate = s.replicate AND m.attempt = s.attempt""",
+        "SELECT * FROM _stitched",
     ),
     View(
         "metrics",
@@ -160,3 +158,10 @@ VIEWS = (
         "metric, axis",
     ),
 )  # fmt: skip
+
+WHOLE = f"SELECT {', '.join(METRICS)}, false AS superseded FROM _metrics"
+"""Every replicate has one attempt: all rows count, and nothing needs to be looked up."""
+STITCHED = f"""SELECT {", ".join(f"m.{c}" for c in METRICS)},
+  coalesce(m.batch <= s.after OR m.batch > s.upto, false) AS superseded
+  FROM _metrics m LEFT JOIN _spans s ON m.id = s.id AND m.replicate = s.replicate AND m.attempt = s.attempt"""
+"""Some have several: `_spans` says which batches of which attempt count."""
