@@ -23,6 +23,7 @@ from expkit.plan.expand import baseline_trial, expand
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
+from expkit.store.records import PlanRow
 from expkit.store.store import Store
 
 
@@ -193,6 +194,7 @@ def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target 
     """What the store keeps of a sweep: its file, its plan, its target, and what its report needs to know."""
     primary, report = sweep.recipe.metrics.primary, sweep.report
     rows = plan.rows(store.read_plan(sweep.name), target["hash"] if target else None)
+    rows += _pilot_rows(sweep, store, target)
     store.write_plan(sweep.name, sweep.text, rows, file=str(sweep.path))
     store.write_settings(sweep.name, {
         "clock": report.clock,
@@ -209,3 +211,10 @@ def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target 
     })  # fmt: skip
     if target:
         store.write_target(sweep.name, target)
+
+
+def _pilot_rows(sweep: Sweep, store: Store, target: Target | None) -> list[PlanRow]:
+    """The pilot's trials, where they ran into this store and not on another machine."""
+    trials = [baseline_trial(sweep, seed) for seed in target["seeds"]] if target else []
+    here = [job for job in pilots(trials) if store.replicates(job.trial.id12)]
+    return [PlanRow(c.trial.id12, 0, c.trial.arm, c.role, c.block, c.position, None) for c in here]

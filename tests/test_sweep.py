@@ -1,4 +1,4 @@
-"""The conductor with real processes: what goes wrong in a trial, in the driver, on the host, and what a second call does."""
+"""The conductor, with real processes: troubles of trial, driver and host, and what a second call does."""
 
 from __future__ import annotations
 

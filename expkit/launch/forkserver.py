@@ -41,8 +41,6 @@ def main(argv: list[str]) -> int:
     if argv[1] == "fork":
         for module in PRELOAD:
             importlib.import_module(module)
-        gc.collect()
-        gc.freeze()  # the children share these pages; counting through them would copy each
     process.die_with_parent(0)  # from here on the end of the socket says it, and we take the trials along
     process.adopt_orphans()
     process.call_yourself("expkit-server")
@@ -58,6 +56,7 @@ class _Server:
         self._isolation = isolation
         self._pids: dict[int, int] = {}  # key -> pid, of the living
         self._unread = b""
+        self._warm = False
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler must be there for the pipe to be written
@@ -91,12 +90,23 @@ class _Server:
         return bool(chunk)
 
     def _start(self, request: dict[str, Any]) -> None:
+        if self._isolation == "fork" and not self._warm:
+            self._warm_up(Path(request["attempt"]))
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
             _be_a_trial(request, server, self._isolation, (self._channel.fileno(), self._wake_r, self._wake_w))
         self._pids[request["key"]] = pid
         self._send({"key": request["key"], "pid": pid})
+
+    def _warm_up(self, attempt: Path) -> None:
+        from expkit.launch import worker
+
+        with contextlib.suppress(Exception):  # the trial will say it in its own log
+            worker.warm_up(attempt)
+        gc.collect()
+        gc.freeze()  # the children share these pages; counting through them would copy each
+        self._warm = True
 
     def _signal(self, pid: int, number: int) -> None:
         if number == signal.SIGKILL:

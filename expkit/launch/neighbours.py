@@ -17,9 +17,10 @@ from typing import Self
 class Neighbours:
     """`with Neighbours(folder) as n: train(); n.seen()`; the folder is the host's, not the store's."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: str | None = None) -> None:
+        """`key` is ours alone among all trials of the host; by default the process id."""
         self._folder = folder
-        self._path = folder / f"expkit-trial-{os.getpid()}"
+        self._path = folder / f"expkit-trial-{key or os.getpid()}"
         self._fd = -1
 
     def __enter__(self) -> Self:

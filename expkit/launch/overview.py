@@ -33,7 +33,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Overview:
-    """One sweep, or the trials that belong to none."""
+    """One sweep without its pilot, or the trials that belong to none."""
 
     sweep: str | None
     counts: dict[str, int]
@@ -62,7 +62,7 @@ def overviews(store: Store, sweep: str | None = None) -> list[Overview]:
 def _of(store: Store, name: str | None, rows: Iterable[PlanRow]) -> Overview:
     counts: Counter[str] = Counter()
     standing = []
-    for row in rows:
+    for row in (row for row in rows if row.role != "pilot"):
         state, status = store.look(row.id, row.replicate)
         counts[state] += 1
         if state in SHOWN:

@@ -100,7 +100,8 @@ class _Book:
         self._retry_timing = retry_timing
         self._taken: dict[str, set[int]] = defaultdict(set)
         self._own: dict[tuple[str, bool], list[int]] = defaultdict(list)  # (trial, is repeat) -> replicates, unmatched
-        for row in sorted(own, key=lambda row: row.replicate):
+        grid = [row for row in own if row.role in ("baseline", "arm", "repeat")]
+        for row in sorted(grid, key=lambda row: row.replicate):
             self._own[row.id, row.role == "repeat"].append(row.replicate)
             self._taken[row.id].add(row.replicate)
 

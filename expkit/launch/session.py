@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections import Counter
 from collections.abc import Collection, Sequence
 from types import TracebackType
 from typing import Self
 
 from expkit import provenance
+from expkit.errors import EnvironmentFault
 from expkit.launch.drive import MISSING, Drive, Job, Order, Stop
 from expkit.launch.executor import Executor
 from expkit.launch.progress import say, watcher
@@ -51,7 +53,10 @@ class Session:
         with watcher(len(jobs), metric, self._store.layout) as listener:
             order = self._order.with_target(target_hash)
             drive = Drive(self._store, self._executor, order, self._provenance, listener, self.stop)
-            return drive.run(jobs, states=states)
+            try:
+                return drive.run(jobs, states=states)
+            except OSError as e:
+                raise _explained(e, self._store) from e
 
     def _begin(self) -> None:
         if self._begun:
@@ -64,3 +69,11 @@ class Session:
         self._executor.prepare()  # imports torch while we look around
         self._provenance = provenance.collect()
         self._begun = True
+
+
+def _explained(error: OSError, store: Store) -> Exception:
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return error
+    return EnvironmentFault(
+        f"the disk of {store.layout.root} is full; what is complete stays, make room and call again"
+    )

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import torch
 
-from expkit import provenance
+from expkit import plugins, provenance
 from expkit.errors import Interruption
 from expkit.launch import process
 from expkit.launch.attempt import Attempt
@@ -27,10 +29,10 @@ from expkit.launch.reference import Reference, measure
 from expkit.launch.setting import setting, setting_hash
 from expkit.launch.timing import reasons
 from expkit.launch.watch import Asked, Heart
-from expkit.loggers.parquet import Parquet
 from expkit.spec.files import load_recipe
 from expkit.spec.recipe import Recipe
 from expkit.store.lock import lock_dir
+from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.trainer import Trainer
 
 
@@ -66,6 +68,22 @@ def _failed(attempt: Attempt, asked: Asked, error: BaseException) -> int:
         traceback.print_exc()
         return DISK_FULL  # the driver tries to write it in our place
     return 128 + (asked.number or 0) if stopped else 1
+
+
+def warm_up(attempt_dir: Path) -> None:
+    """What a fork server does before its first trial: import what first uses would import, read such a recipe once.
+
+    Saves 0.6 s a trial. Runs no torch operation and imports nothing of the user's own.
+    """
+    pa.array(np.zeros(1))  # looks for pandas, and imports it where it is installed
+    attempt = Attempt.open(attempt_dir)
+    recipe = load_recipe(attempt.recipe, trust_imports=attempt.trust)
+    parts = [("models", recipe.model), ("datasets", recipe.data.train), ("optimizers", recipe.optimizer)]
+    parts += [("algorithms", c) for c in recipe.algorithms.values()]
+    for kind, component in [*parts, *(("callbacks", c) for c in recipe.callbacks.values())]:
+        if not plugins.is_import_path(component.name):
+            plugins.build(kind, component.name, component.settings)
+    provenance.code_sha()
 
 
 @dataclass(frozen=True)
@@ -112,8 +130,7 @@ def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours)
     torch.set_num_threads(recipe.runtime.threads)
     sys.path[:0] = attempt.python_path
     before, reference_s = _timed_reference()
-    number = attempt.record["attempt"]
-    logger = Parquet(attempt_dir=attempt.folder, id=attempt.id12, replicate=attempt.replicate, attempt=number)
+    logger = _recorder(attempt)
     started_s = time.perf_counter() - process.age_s() + reference_s  # process start, were there no reference workload
     trainer = compose(recipe, trust=attempt.trust, loggers=[logger], setup_started=started_s)
     try:
@@ -132,6 +149,14 @@ def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours)
         reference_s=(before.cpu_s, after.cpu_s),
     )
     return _Measured(trainer, recipe, before, after, why, _code_sha(recipe))
+
+
+def _recorder(attempt: Attempt) -> LoggerDestination:
+    """The logger whose files the store's views read."""
+    place = {"id": attempt.id12, "replicate": attempt.replicate, "attempt": attempt.record["attempt"]}
+    logger = plugins.build("loggers", "parquet", {"attempt_dir": attempt.folder, **place})
+    assert isinstance(logger, LoggerDestination)
+    return logger
 
 
 def _code_sha(recipe: Recipe) -> str:
