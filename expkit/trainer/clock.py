@@ -25,7 +25,7 @@ class Clocks:
         self.seconds = {**dict.fromkeys(PARTS, 0.0), "loop": 0.0, "idle": 0.0}
         self._origin_s = self._last_s = perf_counter() if setup_started is None else setup_started
         self._last_cpu_s = 0.0
-        self._part = "idle"
+        self.part = "idle"
         self._billed = False
         self._started = False
 
@@ -43,8 +43,8 @@ class Clocks:
 
     def switch(self, part: str) -> str:
         """End the current part, begin another; gives the one ended. Costs 0.3 us, 1.5 us where billing changes."""
-        before = self._part
-        if not self._started:
+        before = self.part
+        if part == before or not self._started:
             return before
         now_s = perf_counter()
         elapsed_s = now_s - self._last_s
@@ -58,7 +58,7 @@ class Clocks:
                 self.cpu_s += cpu_s - self._last_cpu_s
             self._last_cpu_s = cpu_s
             self._billed = not self._billed
-        self._part = part
+        self.part = part
         return before
 
     @property

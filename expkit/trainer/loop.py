@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,7 +19,9 @@ from expkit.trainer.precision import autocast
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED
 from expkit.trainer.state import State
-from expkit.trainer.streams import seed_default, seed_python
+from expkit.trainer.streams import DefaultStream, seed_default, seed_python
+
+_BATCH_BITS = 24  # 2**24 batches of 2**8 microbatches have dropout masks of their own
 
 
 @dataclass
@@ -36,8 +38,9 @@ class Loop:
     """Whether the loss is read at every step: on CPUs, and elsewhere where somebody logs it."""
     watched: bool
     """Whether there are callbacks or loggers; without them the CPU clock need not be read at every step."""
-    draws: bool
-    """Whether the loader may draw from torch's default generator; ours and lists of batches do not."""
+    dropout: DefaultStream
+    augmentation: DefaultStream | None
+    """For loaders that may draw from torch's default generator; ours and lists of batches do not."""
     interruption: Interruption | None = None
     """Raised after the current step; set by whoever is asked to stop."""
 
@@ -54,7 +57,7 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
         engine.clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
     engine.clocks.stop()
-    state.timestamp = replace(state.timestamp, iteration=state.timestamp.iteration + 1)
+    state.timestamp = state.timestamp.to_next_iteration()
     engine.fire(Event.ITERATION_END)
     engine.fire(Event.ITERATION_CHECKPOINT)
     engine.fire(Event.FIT_END)
@@ -104,7 +107,8 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     state.previous_timestamp = state.timestamp
     state.timestamp = state.timestamp.to_next_batch(samples, tokens, clocks.train_s)
     state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
-    engine.logger.log_metrics({"train/loss": state.train_loss})
+    if loop.watched:
+        engine.logger.log_metrics({"train/loss": state.train_loss})
     fire(Event.BATCH_END)
     if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state)):
         clocks.switch("callbacks_s")
@@ -127,7 +131,7 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         state.microbatch, state.batch = index, microbatch
         fire(Event.BEFORE_FORWARD)
         clocks.switch("forward_s")
-        seed_default(state.device, state.seed, "dropout", state.rank, index, state.timestamp.batch)
+        loop.dropout.at(state.timestamp.batch + (index << _BATCH_BITS))
         with autocast(state.device, state.precision):
             state.outputs = state.model(inputs_of(state.batch))
             fire(Event.AFTER_FORWARD)
@@ -179,8 +183,8 @@ def _start_epoch(state: State) -> Iterator[Any]:
 
 def _next_batch(state: State, loop: Loop) -> Any:
     assert state.batches is not None
-    if loop.draws:
-        seed_default(state.device, state.seed, "augmentation", state.timestamp.batch)
+    if loop.augmentation:
+        loop.augmentation.at(state.timestamp.batch)
     try:
         return next(state.batches)
     except StopIteration:

@@ -1,8 +1,8 @@
 """Streams: every draw has a purpose of its own, so that switching one method on changes no other's numbers.
 
 A stream starts at sha256 of (seed, purpose, key but for its last number), plus that number times an odd constant.
-Purposes in use: init, data (key: epoch), augmentation (batch), dropout (rank, microbatch, batch), and the name of each
-algorithm that draws.
+Purposes in use: init, data (key: epoch), augmentation (batch), dropout (rank; then batch and microbatch), and the name
+of each algorithm that draws.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WEYL = (
 def seed_of(seed: int, purpose: str, *key: int) -> int:
     """The seed of one stream, 0 to 2**63 - 1; the last number of the key may change often, that costs 1 us."""
     start = _start(seed, purpose, key[:-1])
-    return (start + key[-1] * _WEYL) & _63_BITS if key else start  # a hash of every batch: 18 us of cold caches
+    return (start + (key[-1] + 1) * _WEYL) & _63_BITS if key else start  # a hash of every batch: 18 us of cold caches
 
 
 def generator(seed: int, purpose: str, *key: int) -> torch.Generator:
@@ -31,11 +31,25 @@ def generator(seed: int, purpose: str, *key: int) -> torch.Generator:
 
 
 def seed_default(device: torch.device, seed: int, purpose: str, *key: int) -> None:
-    """Put torch's default generators, which layers draw from, at the start of a stream; about 3 microseconds."""
-    value = seed_of(seed, purpose, *key)
-    torch.default_generator.manual_seed(value)  # torch.manual_seed looks at every backend: 170 microseconds
-    if device.index is not None:  # an accelerator; asking for `type` makes a new string each time
-        torch.cuda.default_generators[device.index or 0].manual_seed(value)
+    """Put torch's default generators, which layers draw from, at the start of a stream."""
+    DefaultStream(device, seed, purpose, *key[:-1]).at(*key[-1:])
+
+
+class DefaultStream:
+    """Puts torch's default generators at the start of a stream, again and again; 3 microseconds each time."""
+
+    def __init__(self, device: torch.device, seed: int, purpose: str, *key: int) -> None:
+        """All of the key but its last number, which `at` is given."""
+        self._start = _start(seed, purpose, key)
+        self._generators = [torch.default_generator]  # torch.manual_seed looks at every backend: 170 microseconds
+        if device.type == "cuda":
+            self._generators.append(torch.cuda.default_generators[device.index or 0])
+
+    def at(self, number: int = -1) -> None:
+        """To the stream whose key ends with `number`, which is none by default."""
+        value = (self._start + (number + 1) * _WEYL) & _63_BITS
+        for default in self._generators:
+            default.manual_seed(value)
 
 
 def seed_python(seed: int, purpose: str, *key: int) -> None:

@@ -29,7 +29,7 @@ from expkit.trainer.precision import device_of, gradient_scaler
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import Factor, Steps, total_steps
 from expkit.trainer.state import Precision, State
-from expkit.trainer.streams import seed_default, seed_python
+from expkit.trainer.streams import DefaultStream, seed_default, seed_python
 
 P = TypeVar("P", Algorithm, Callback, LoggerDestination)
 
@@ -95,6 +95,7 @@ class Trainer:
         self._logger = Logger([*destinations, *_labelled(loggers).values()], state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = _time("eval_interval", eval_interval)
+        quiet = hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))
         self._loop = Loop(
             rates=Rates([_factor(s) for s in _several(schedulers)]),
             evaluators=_evaluators(eval_dataloader, state),
@@ -103,7 +104,8 @@ class Trainer:
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
             reads_loss=where.type == "cpu" or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
-            draws=not (hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))),
+            dropout=DefaultStream(where, seed, "dropout", state.rank),
+            augmentation=None if quiet else DefaultStream(where, seed, "augmentation"),
         )
         for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
             self._engine.fire(event)

@@ -18,7 +18,15 @@ def test_a_stream_is_its_seed_purpose_and_key() -> None:
     assert torch.equal(
         torch.rand(4, generator=generator(1, "mixup", 7)), torch.rand(4, generator=generator(1, "mixup", 7))
     )
-    others = [(1, "mixup"), (1, "mixup", 8), (2, "mixup", 7), (1, "cutmix", 7), (1, "mixup", 7, 0), (1, "mixup", 0, 7)]
+    others = [
+        (1, "mixup"),
+        (1, "mixup", 8),
+        (2, "mixup", 7),
+        (1, "cutmix", 7),
+        (1, "mixup", 7, 0),
+        (1, "mixup", 0, 7),
+        (1, "mixup", 0),
+    ]
     assert len({seed_of(*other) for other in others} | {seed_of(1, "mixup", 7)}) == len(others) + 1
 
 
