@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -58,7 +59,7 @@ def load_tree(path: Path, problems: Problems, inside: tuple[Path, ...] = ()) -> 
         elif not other.is_file():
             problems.add(file.mark, "extends", no_file(path.parent / file.text))
         else:
-            above = load_tree(path.parent / file.text, problems, (*inside, real))
+            above = load_tree(tidy(path.parent / file.text), problems, (*inside, real))
             base = merged(base, above.without(*_NOT_INHERITED))
     merged_root = merged(base, root.without("extends"))
     return Map(merged_root.items, root.mark)
@@ -85,6 +86,12 @@ def find_file(name: str, what: Literal["recipe", "sweep"]) -> Path:
             if candidate.is_file():
                 return candidate
     raise SpecError([Problem(name, 1, 1, "", no_file(places[-1]))])
+
+
+def tidy(path: Path) -> Path:
+    """Without `..` where it leads to the same file, so that messages are short."""
+    short = Path(os.path.normpath(path))
+    return short if short.exists() and short.samefile(path) else path
 
 
 def no_file(path: Path) -> str:

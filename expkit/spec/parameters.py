@@ -70,9 +70,7 @@ def _refused(parts: Sequence[str], candidates: Collection[str]) -> str | None:
     return None
 
 
-def _parameter(
-    path: str, mark: Mark, items: Sequence[Node], draft: Draft, problems: Problems
-) -> Parameter | None:
+def _parameter(path: str, mark: Mark, items: Sequence[Node], draft: Draft, problems: Problems) -> Parameter | None:
     hint = hint_of(draft, path)
     found: dict[str, tuple[Node, Any]] = {}
     for i, item in enumerate(items):

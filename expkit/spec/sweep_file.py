@@ -197,7 +197,7 @@ def _recipe_file(folder: Path, name: str) -> Path:
     for place in (folder / name, *beside):
         for candidate in (place, place.with_name(f"{place.name}.yaml") if place.name else place):
             if candidate.is_file():
-                return candidate
+                return files.tidy(candidate)
     return files.find_file(str(folder / name) if Path(name).parent != Path() else name, "recipe")
 
 

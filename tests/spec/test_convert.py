@@ -16,9 +16,7 @@ def nasty(lab: Lab, settings: str) -> dict[str, Any]:
 
 
 def refused(lab: Lab, settings: str) -> str:
-    return "\n".join(
-        lab.recipe_problems(changed(RECIPE, ("algorithms: {}", f"algorithms: {{nasty: {{{settings}}}}}")))
-    )
+    return "\n".join(lab.recipe_problems(changed(RECIPE, ("algorithms: {}", f"algorithms: {{nasty: {{{settings}}}}}"))))
 
 
 @pytest.mark.parametrize(
@@ -117,9 +115,11 @@ def test_a_target_is_a_number_a_pilot_or_null(lab: Lab) -> None:
     pilot = "target: {pilot: {seeds: 5, rule: lowest_final}}"
     assert recipe_to_json(lab.recipe(changed(RECIPE, (pilot, "target: 0.9"))))["metrics"]["target"] == 0.9
     assert lab.recipe(changed(RECIPE, (pilot, "target: null"))).metrics.target is None
-    assert "unknown form 'pilott'; did you mean 'pilot'?" in lab.recipe_problems(
-        changed(RECIPE, ("{pilot: {seeds", "{pilott: {seeds"))
-    )[0]
-    assert "must be a whole number of at least 2, but got 1" in lab.recipe_problems(
-        changed(RECIPE, ("seeds: 5", "seeds: 1"))
-    )[0]
+    assert (
+        "unknown form 'pilott'; did you mean 'pilot'?"
+        in lab.recipe_problems(changed(RECIPE, ("{pilot: {seeds", "{pilott: {seeds")))[0]
+    )
+    assert (
+        "must be a whole number of at least 2, but got 1"
+        in lab.recipe_problems(changed(RECIPE, ("seeds: 5", "seeds: 1")))[0]
+    )

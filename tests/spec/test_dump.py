@@ -31,7 +31,7 @@ def there_and_back(lab: Lab, text: str) -> None:
 
 def test_a_recipe_comes_back(lab: Lab) -> None:
     there_and_back(lab, RECIPE)
-    there_and_back(lab, changed(RECIPE, ("algorithms: {}", "algorithms: {colout: {p_row: 0.1}, ema: {half_life: 1h30m}}")))
+    there_and_back(lab, changed(RECIPE, ("algorithms: {}", "algorithms: {colout: {p_row: 0.1}, nasty: {span: 1h30m}}")))
     there_and_back(lab, changed(RECIPE, ("target: {pilot: {seeds: 5, rule: lowest_final}}", "target: 0.91")))
     there_and_back(lab, changed(RECIPE, ("scheduler: {cosine: {warmup: 0.1dur}}", "scheduler: null")))
 
@@ -63,7 +63,9 @@ def test_any_value_of_own_code_comes_back(lab: Lab, value: Any) -> None:
 def test_any_text_of_a_text_field_comes_back(lab: Lab, text: str) -> None:
     recipe = lab.recipe(changed(RECIPE, ("algorithms: {}", "algorithms: {nasty: {}}")))
     nasty = recipe.algorithms["nasty"]
-    recipe = replace(recipe, algorithms={"nasty": replace(nasty, settings={**nasty.settings, "text": text, "maybe": text})})
+    recipe = replace(
+        recipe, algorithms={"nasty": replace(nasty, settings={**nasty.settings, "text": text, "maybe": text})}
+    )
     assert load_recipe(lab.write("again.yaml", dump_recipe(recipe))) == recipe
 
 

@@ -76,7 +76,7 @@ def test_anything_else_is_refused_at_its_place(text: str, column: int) -> None:
     assert "cannot stand in a condition; it holds has('method'), paths" in problem.message
 
 
-@pytest.mark.parametrize("text", ["has(", "(" * 500, "", "a b", "\0", "9" * 900, "'"])
+@pytest.mark.parametrize("text", ["has(", "(" * 500, "", "a b", "\0", "'"])
 def test_no_condition_at_all(text: str) -> None:
     with pytest.raises(SpecError):
         holds(text)

@@ -26,7 +26,11 @@ def test_a_recipe_has_every_default_filled_in(lab: Lab) -> None:
 
 
 def test_both_forms_of_a_component_are_one(lab: Lab) -> None:
-    other = changed(RECIPE, ("model: {resnet: {depth: 8,", "model: {name: resnet, depth: 8,"), ("in_channels: 1}}", "in_channels: 1}"))
+    other = changed(
+        RECIPE,
+        ("model: {resnet: {depth: 8,", "model: {name: resnet, depth: 8,"),
+        ("in_channels: 1}}", "in_channels: 1}"),
+    )
     assert lab.recipe(other) == lab.recipe()
 
 
@@ -147,7 +151,9 @@ def test_bare_names_are_found_here_and_in_their_folder(lab: Lab, monkeypatch: py
     monkeypatch.chdir(lab.folder)
     assert find_file("r", "recipe") == find_file("r.yaml", "recipe") == Path("recipes/r.yaml")
     assert find_file("here", "recipe") == Path("here.yaml")
-    with pytest.raises(SpecError, match=r"there is no file rr.yaml; did you mean r.yaml\? in recipes/ there are: r.yaml"):
+    with pytest.raises(
+        SpecError, match=r"there is no file rr.yaml; did you mean r.yaml\? in recipes/ there are: r.yaml"
+    ):
         find_file("rr.yaml", "recipe")
 
 

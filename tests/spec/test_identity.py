@@ -130,7 +130,7 @@ def test_a_path_enters_as_its_content(lab: Lab) -> None:
 def test_own_code_enters_as_written(lab: Lab) -> None:
     def own(settings: str, **options: Any) -> str:
         text = changed(RECIPE, ("algorithms: {}", f'algorithms: {{"py:mylab.m:Trick": {{{settings}}}}}'))
-        return trial_id(lab.recipe(text, trust_imports=["mylab"], **options))
+        return trial_id(lab.recipe(text, trust_imports=["mylab.*"], **options))
 
     assert own("rate: 1e-3") == own("rate: 0.001")
     assert own("rate: 1") != own("rate: 1.0")  # its types are unknown here
@@ -140,7 +140,9 @@ def test_the_parts_put_together_are_plain_sorted_json(lab: Lab) -> None:
     import hashlib
     import json
 
-    recipe = lab.recipe(changed(RECIPE, ("algorithms: {}", "algorithms: {nasty: {number: -0.0, text: 'ü'}, ema: {half_life: 5ba}}")))
+    recipe = lab.recipe(
+        changed(RECIPE, ("algorithms: {}", "algorithms: {nasty: {number: -0.0, text: 'ü'}, ema: {half_life: 5ba}}"))
+    )
     document = identity(recipe)
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     assert Identifier().text_of(recipe) == text
