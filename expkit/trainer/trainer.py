@@ -7,31 +7,27 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import torch
 
-from expkit import plugins
 from expkit.duration import Time, TimeUnit
-from expkit.errors import ExpkitError, Interruption, UsageError
-from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.errors import Interruption, UsageError
+from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.engine import Engine, effective
-from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import build_loader, sizes_of
+from expkit.trainer.loaders import build_loader
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
+from expkit.trainer.parts import duration_of, evaluators_of, labelled, microbatch_size, parse_time, rates_of, steps_of
 from expkit.trainer.precision import device_of, gradient_scaler
-from expkit.trainer.rates import Rates
-from expkit.trainer.schedule import Factor, Steps, total_steps
+from expkit.trainer.schedule import total_steps
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
-
-P = TypeVar("P", Algorithm, Callback, LoggerDestination)
 
 
 class Trainer:
@@ -76,29 +72,29 @@ class Trainer:
         where = device_of(device)
         module.to(where)
         loader = build_loader(train_dataloader, seed=seed, rank=0, world_size=1)
-        duration = _duration(max_duration, ssr)
+        duration = duration_of(max_duration, ssr)
         self._state = state = State(
             model=module,
             optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
             loss_fn=getattr(module, "loss", None) or torch.nn.functional.cross_entropy,
             dataloader=loader,
-            steps=_steps(duration, loader, ssr),
+            steps=steps_of(duration, loader, ssr),
             max_duration=duration,
             seed=seed,
             device=where,
             precision=precision,
-            microbatch_size=_positive(device_train_microbatch_size),
-            algorithms=_labelled(algorithms),
-            callbacks={k: c for k, c in _labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
+            microbatch_size=microbatch_size(device_train_microbatch_size),
+            algorithms=labelled(algorithms),
+            callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
-        destinations = [c for c in _labelled(callbacks).values() if isinstance(c, LoggerDestination)]
-        self._logger = Logger([*destinations, *_labelled(loggers).values()], state)
+        destinations = [c for c in labelled(callbacks).values() if isinstance(c, LoggerDestination)]
+        self._logger = Logger([*destinations, *labelled(loggers).values()], state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
-        self._eval_interval = _time("eval_interval", eval_interval)
+        self._eval_interval = parse_time("eval_interval", eval_interval)
         quiet = hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))
         self._loop = Loop(
-            rates=Rates([_factor(s) for s in _several(schedulers)]),
-            evaluators=_evaluators(eval_dataloader, state),
+            rates=rates_of(schedulers),
+            evaluators=evaluators_of(eval_dataloader, state),
             eval_every=Every(self._eval_interval, state),
             scaler=gradient_scaler(where, precision),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
@@ -116,7 +112,7 @@ class Trainer:
         if self._engine.closed:
             raise UsageError("the trainer is closed; make a new one to train again")
         if duration is not None:
-            self._extend(_duration(duration, state.steps.ssr))
+            self._extend(duration_of(duration, state.steps.ssr))
         elif state.progress >= 1:
             raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
         state.stop_reason = state.error = None
@@ -181,90 +177,10 @@ class Trainer:
         now = state.timestamp.batch if more is not None else state.timestamp.get(duration.unit)
         unit = TimeUnit.BATCH if more is not None else duration.unit
         state.max_duration = Time(now + (duration.value if more is None else more), unit)
-        state.steps = _steps(state.max_duration, state.dataloader, state.steps.ssr)
+        state.steps = steps_of(state.max_duration, state.dataloader, state.steps.ssr)
 
     def _tell(self, error: BaseException) -> None:
         try:
             self._engine.fire(Event.FIT_ERROR)
         except Exception as e:
             error.add_note(f"and a listener to fit_error raised {type(e).__name__}: {e}")
-
-
-def _time(what: str, given: str | Time) -> Time:
-    try:
-        return Time.parse(given) if isinstance(given, str) else given
-    except ValueError as e:
-        raise UsageError(f"{what}: {e}") from None
-
-
-def _duration(given: str | Time, ssr: float) -> Time:
-    duration = _time("max_duration", given)
-    if ssr <= 0:
-        raise UsageError(f"ssr must be positive, but got {ssr}")
-    if duration.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or duration.value == 0:
-        raise UsageError(f"max_duration is positive, in ep, ba, sp, tok or sec, but got {duration}")
-    return duration.scaled(ssr)
-
-
-def _steps(duration: Time, loader: Any, ssr: float) -> Steps:
-    sizes = sizes_of(loader)
-    if duration.unit is TimeUnit.SAMPLE and not (sizes.batch_size and sizes.samples):
-        raise UsageError(
-            f"max_duration is {duration}, but the loader does not say how many samples it has; use ep or ba"
-        )
-    total = total_steps(duration, sizes.batches, sizes.batch_size, sizes.samples)
-    return Steps(
-        total=1_000_000 if total is None else total,  # nothing measured yet; Rates corrects it at each step
-        per_epoch=sizes.batches,
-        batch_size=max(1, sizes.batch_size),
-        tokens_per_batch=sizes.tokens / sizes.batches,
-        ssr=ssr,
-    )
-
-
-def _positive(size: int | None) -> int | None:
-    if size is not None and size < 1:
-        raise UsageError(f"device_train_microbatch_size must be at least 1, but got {size}")
-    return size
-
-
-def _several(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [] if given is None else [given]
-
-
-def _factor(scheduler: Scheduler | Callable[[int], float]) -> Factor:
-    if isinstance(scheduler, Scheduler):
-        return scheduler.factor
-    return lambda step, steps: scheduler(step)
-
-
-def _labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:
-    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    labelled: dict[str, P] = {}
-    for plugin in given:
-        name = label = name_of(plugin)
-        count = 1
-        while label in labelled:
-            count += 1
-            label = f"{name}_{count}"
-        labelled[label] = plugin
-    return labelled
-
-
-def _evaluators(given: Any, state: State) -> list[Evaluator]:
-    named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
-    return [
-        Evaluator(name, build_loader(data, seed=state.seed, rank=0, world_size=1), _metrics(state.model))
-        for name, data in named.items()
-    ]
-
-
-def _metrics(model: torch.nn.Module) -> dict[str, Any]:
-    if not hasattr(model, "metrics"):
-        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
-    metrics = model.metrics()  # type: ignore[operator]
-    if not isinstance(metrics, dict):
-        raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
-    return metrics

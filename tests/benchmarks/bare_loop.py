@@ -19,7 +19,7 @@ class Workload:
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]
     steps: int
-    """Per measurement: long enough that a clock tick does not show."""
+    """Of one chunk: some 60 ms at least, so that a clock tick does not show."""
 
 
 def mlp(width_in: int, width: int) -> nn.Module:
@@ -38,9 +38,9 @@ def conv() -> nn.Module:
 
 
 WORKLOADS = {
-    "mlp64": Workload(lambda: mlp(64, 64), (32, 64), 1000),
-    "mlp784": Workload(lambda: mlp(784, 128), (32, 784), 600),
-    "conv32": Workload(conv, (128, 3, 32, 32), 10),
+    "mlp64": Workload(lambda: mlp(64, 64), (32, 64), 200),
+    "mlp784": Workload(lambda: mlp(784, 128), (32, 784), 100),
+    "conv32": Workload(conv, (128, 3, 32, 32), 2),
 }
 
 

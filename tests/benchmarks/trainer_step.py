@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python tests/benchmarks/trainer_step.py [--pairs 20] [mlp64 mlp784 conv32]
 
-Pairs alternate who goes first; the interval is a t interval on the mean log ratio. mlp64 runs with logging off; the
+In a pair, chunks of both take turns; pairs alternate who goes first; a t interval on the mean log ratio. mlp64 runs with logging off; the
 others log loss, learning rate and seven throughput series at every step, into parquet files. About 2 minutes in all.
 Run it with the malloc settings of trials, as workers do: MALLOC_MMAP_THRESHOLD_=1073741824
 MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=67108864.
@@ -32,6 +32,7 @@ from expkit.trainer.trainer import Trainer
 from tests.benchmarks import bare_loop
 
 BARS = {"mlp64": 1.08, "mlp784": 1.15, "conv32": 1.03}
+CHUNKS = 7  # of each side in a pair; neighbours on the machine disturb both alike
 T_95 = {5: 2.776, 10: 2.262, 20: 2.093, 40: 2.023}
 
 
@@ -43,40 +44,39 @@ class ThreeMore(Callback):
         logger.log_metrics({f"throughput/more_{i}": state.train_s for i in range(3)})
 
 
-def bare_s(workload: bare_loop.Workload) -> float:
+def make_trainer(workload: bare_loop.Workload, folder: Path, logging: bool) -> Trainer:
+    model, optimizer = bare_loop.parts(workload)
+    return Trainer(
+        model=model, train_dataloader=bare_loop.batches(workload), optimizers=optimizer, device="cpu",
+        max_duration="5ba", callbacks=[SpeedMonitor(), LRMonitor(), ThreeMore()] if logging else [],
+        loggers=[Parquet(folder, "0" * 12)] if logging else [],
+    )  # fmt: skip
+
+
+def pair_ratio(workload: bare_loop.Workload, logging: bool, trainer_first: bool) -> float:
+    """Trainer over plain loop: medians of the CPU time of chunks that take turns, both warmed up."""
     model, optimizer = bare_loop.parts(workload)
     data = bare_loop.batches(workload)
-    bare_loop.train(model, optimizer, data, 5)
-    started_s = process_time()
-    bare_loop.train(model, optimizer, data, workload.steps)
-    return process_time() - started_s
-
-
-def trainer_s(workload: bare_loop.Workload, logging: bool) -> float:
-    model, optimizer = bare_loop.parts(workload)
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(
-            model=model, train_dataloader=bare_loop.batches(workload), optimizers=optimizer, device="cpu",
-            max_duration="5ba", callbacks=[SpeedMonitor(), LRMonitor(), ThreeMore()] if logging else [],
-            loggers=[Parquet(Path(folder), "0" * 12)] if logging else [],
-        )  # fmt: skip
-        with trainer:
-            trainer.fit()
-            started_s = process_time()
-            trainer.fit(f"{workload.steps}ba")
-            return process_time() - started_s
+    with tempfile.TemporaryDirectory() as folder, make_trainer(workload, Path(folder), logging) as trainer:
+        sides: list[tuple[str, Any]] = [
+            ("bare", lambda: bare_loop.train(model, optimizer, data, workload.steps)),
+            ("trainer", lambda: trainer.fit(f"{workload.steps}ba")),
+        ]
+        trainer.fit()
+        bare_loop.train(model, optimizer, data, 5)
+        seconds: dict[str, list[float]] = {"bare": [], "trainer": []}
+        for _ in range(CHUNKS):
+            for side, run in sides[::-1] if trainer_first else sides:
+                started_s = process_time()
+                run()
+                seconds[side].append(process_time() - started_s)
+    return statistics.median(seconds["trainer"]) / statistics.median(seconds["bare"])
 
 
 def measure(name: str, pairs: int) -> tuple[float, float, float]:
     """Ratio with its 95 % interval."""
     workload = bare_loop.WORKLOADS[name]
-    logs = []
-    for pair in range(pairs):
-        first, second = (bare_s(workload), trainer_s(workload, name != "mlp64")) if pair % 2 else (None, None)
-        if first is None or second is None:
-            second = trainer_s(workload, name != "mlp64")
-            first = bare_s(workload)
-        logs.append(math.log(second / first))
+    logs = [math.log(pair_ratio(workload, name != "mlp64", bool(pair % 2))) for pair in range(pairs)]
     mean, half = statistics.fmean(logs), T_95[pairs] * statistics.stdev(logs) / math.sqrt(pairs)
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 

@@ -1,0 +1,110 @@
+"""Parts: what the trainer was given, plug-in or plain torch, turned into what the loop works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import torch
+
+from expkit import plugins
+from expkit.duration import Time, TimeUnit
+from expkit.errors import ExpkitError, UsageError
+from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.trainer.callback import Callback
+from expkit.trainer.contracts import Scheduler
+from expkit.trainer.evaluator import Evaluator
+from expkit.trainer.loaders import build_loader, sizes_of
+from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.rates import Rates
+from expkit.trainer.schedule import Factor, Steps, total_steps
+from expkit.trainer.state import State
+
+P = TypeVar("P", Algorithm, Callback, LoggerDestination)
+
+
+def parse_time(what: str, given: str | Time) -> Time:
+    """A Time from what an argument was given; UsageError names the argument."""
+    try:
+        return Time.parse(given) if isinstance(given, str) else given
+    except ValueError as e:
+        raise UsageError(f"{what}: {e}") from None
+
+
+def duration_of(given: str | Time, ssr: float) -> Time:
+    """How long to train, under the ssr; UsageError for what is no length of a training."""
+    duration = parse_time("max_duration", given)
+    if ssr <= 0:
+        raise UsageError(f"ssr must be positive, but got {ssr}")
+    if duration.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or duration.value == 0:
+        raise UsageError(f"max_duration is positive, in ep, ba, sp, tok or sec, but got {duration}")
+    return duration.scaled(ssr)
+
+
+def steps_of(duration: Time, loader: Any, ssr: float) -> Steps:
+    """What `duration`, scaled already, means in steps of this loader."""
+    sizes = sizes_of(loader)
+    if duration.unit is TimeUnit.SAMPLE and not (sizes.batch_size and sizes.samples):
+        raise UsageError(
+            f"max_duration is {duration}, but the loader does not say how many samples it has; use ep or ba"
+        )
+    total = total_steps(duration, sizes.batches, sizes.batch_size, sizes.samples)
+    return Steps(
+        total=1_000_000 if total is None else total,  # nothing measured yet; Rates corrects it at each step
+        per_epoch=sizes.batches,
+        batch_size=max(1, sizes.batch_size),
+        tokens_per_batch=sizes.tokens / sizes.batches,
+        ssr=ssr,
+    )
+
+
+def microbatch_size(size: int | None) -> int | None:
+    """Samples of a microbatch, None for the whole batch."""
+    if size is not None and (not isinstance(size, int) or size < 1):
+        raise UsageError(f"device_train_microbatch_size is None or a number of samples, at least 1, but got {size!r}")
+    return size
+
+
+def rates_of(schedulers: Any) -> Rates:
+    """The rates of one scheduler, of several, or of none."""
+    several = list(schedulers) if isinstance(schedulers, (list, tuple)) else [schedulers]
+    return Rates([_factor(scheduler) for scheduler in several if scheduler is not None])
+
+
+def _factor(scheduler: Scheduler | Callable[[int], float]) -> Factor:
+    if isinstance(scheduler, Scheduler):
+        return scheduler.factor
+    return lambda step, steps: scheduler(step)
+
+
+def labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:
+    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    labelled: dict[str, P] = {}
+    for plugin in given:
+        name = label = name_of(plugin)
+        count = 1
+        while label in labelled:
+            count += 1
+            label = f"{name}_{count}"
+        labelled[label] = plugin
+    return labelled
+
+
+def evaluators_of(given: Any, state: State) -> list[Evaluator]:
+    """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own."""
+    named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
+    return [
+        Evaluator(name, build_loader(data, seed=state.seed, rank=0, world_size=1), _metrics(state.model))
+        for name, data in named.items()
+    ]
+
+
+def _metrics(model: torch.nn.Module) -> dict[str, Any]:
+    if not hasattr(model, "metrics"):
+        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
+    metrics = model.metrics()  # type: ignore[operator]
+    if not isinstance(metrics, dict):
+        raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
+    return metrics
