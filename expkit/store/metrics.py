@@ -2,7 +2,7 @@
 
 Rows are buffered as Python values (one tuple a moment, not a scalar) and become a file every 2 s or 4,096 rows,
 written beside and renamed, so that a reader sees whole files or none. No thread: the clock is looked at in `log`.
-Measured cost: about 1 microsecond a scalar when ten are logged together, flush included (tests/store/test_metrics.py).
+Measured a scalar, flush included: 0.8 microseconds when ten are logged together, 2.3 alone (test_metrics.py).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class MetricsWriter:
         self._codes: dict[str, int] = {}  # name -> its number in the dictionary of the names
         self._names: list[int] = []
         self._values: list[float] = []
-        self._stamps: list[Stamp] = []
+        self._stamps: list[tuple[float, ...]] = []  # in the order of Stamp
         self._counts: list[int] = []  # scalars of each stamp
         self._part = _next_part(attempt_dir, rank)
         self._due = perf_counter() + FLUSH_S
@@ -95,7 +95,12 @@ class MetricsWriter:
         wall_s: float,
     ) -> None:
         """One scalar; several of one moment are cheaper through `log_many`."""
-        self.log_many({name: value}, Stamp(batch, epoch, iteration, sample, token, train_s, cpu_s, wall_s))
+        self._names.append(self._codes.setdefault(name, len(self._codes)))
+        self._values.append(value)
+        self._stamps.append((batch, epoch, iteration, sample, token, train_s, cpu_s, wall_s))
+        self._counts.append(1)
+        if len(self._values) >= FLUSH_ROWS or perf_counter() >= self._due:
+            self.flush()
 
     def log_many(self, metrics: Mapping[str, float], stamp: Stamp) -> None:
         """All scalars of one moment. NaN and inf are kept."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from expkit.store.owner import Owner
 from expkit.store.strict import number
@@ -43,23 +44,28 @@ class _Record:
         version = value.get("schema_version")
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise ValueError(f"has schema version {version!r}, this expkit reads up to {SCHEMA_VERSION}")
-        known = {f.name: str(f.type) for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+        known = _types(cast("type", cls))
         own = {k: v for k, v in value.items() if k in known}
         for name, given in own.items():
-            if not _fits(given, known[name]):
-                raise ValueError(f"has {name} = {given!r}, which is no {known[name]}")
+            annotation, types = known[name]
+            if type(given) not in types:  # not isinstance: true is no number
+                raise ValueError(f"has {name} = {given!r}, which is no {annotation}")
         try:
             return cls(**own)
         except TypeError as e:
             raise ValueError(f"is no {cls.__name__}: {e}") from None
 
 
-def _fits(value: Any, annotation: str) -> bool:
-    """Whether a JSON value is of a field's type; what stands in brackets is not looked at."""
-    for alternative in re.sub(r"\[.*\]", "", annotation).split(" | "):
-        if type(value) in _JSON_TYPES[alternative]:  # not isinstance: true is no number
-            return True
-    return False
+@functools.cache
+def _types(cls: type) -> dict[str, tuple[str, frozenset[type]]]:
+    """By field: its annotation, and the Python types of JSON values that fit; what stands in brackets is left out."""
+    return {
+        f.name: (
+            str(f.type),
+            frozenset(t for word in re.sub(r"\[.*\]", "", str(f.type)).split(" | ") for t in _JSON_TYPES[word]),
+        )
+        for f in dataclasses.fields(cls)
+    }
 
 
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
