@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from expkit.errors import unknown
@@ -27,6 +27,8 @@ REQUIRED = ("version", "name", "model", "data", "optimizer", "trainer", "metrics
 KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, *RECORDS, "seed", "presets")
 MAX_KEPT = 10_000
 """Sections kept at a time, so that a plan of any size needs the same memory."""
+_SECTIONS = (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)
+_ABSENT: dict[str, Any] = {"callbacks": {}, "runtime": Runtime(), "seed": 0}
 _NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
 
 
@@ -57,6 +59,7 @@ class Draft:
         self.trust = trust
         self.parameters = tuple(parameters)
         self._sections: dict[tuple[Any, ...], Any] = {}
+        self._shared: dict[tuple[int, ...], dict[str, Any]] = {}
         self._points: dict[tuple[int, ...], Map] = {}
 
     def with_parameters(self, parameters: Sequence[Parameter]) -> Draft:
@@ -67,7 +70,7 @@ class Draft:
         """The recipe itself, None where something is wrong with it."""
         self._check_keys(problems)
         point = tuple(0 for _ in self.parameters)
-        made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
+        made = {key: self.section(key, point, problems) for key in _SECTIONS}
         own = [Method(name, Map({}, self.root.mark)) for name in self.own_methods()]
         methods = [self.method(method, point, problems) for method in own]
         if problems.found:
@@ -83,19 +86,25 @@ class Draft:
         self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems, seed: int | None = None
     ) -> Recipe | None:
         """The recipe at a point (one index into the values of each parameter) with exactly these methods."""
-        before = len(problems.found)
-        made = {key: self.section(key, point, problems) for key in (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)}
-        if len(problems.found) > before:
-            return None
-        recipe = self._assemble(made, by_label(methods, self.root, problems))
-        return recipe if seed is None else replace(recipe, seed=seed)
+        made = self._shared.get(point)
+        if made is None:
+            before = len(problems.found)
+            made = {key: self.section(key, point, problems) for key in _SECTIONS}
+            if len(problems.found) > before:
+                return None
+            if len(self._shared) > 64:
+                self._shared.clear()
+            self._shared[point] = made
+        return self._assemble(made, by_label(methods, self.root, problems), seed)
 
-    def _assemble(self, made: Mapping[str, Any], algorithms: Mapping[str, Component]) -> Recipe:
+    def _assemble(
+        self, made: Mapping[str, Any], algorithms: Mapping[str, Component], seed: int | None = None
+    ) -> Recipe:
         return Recipe(
             name=made["name"], model=made["model"], data=made["data"], optimizer=made["optimizer"],
-            scheduler=made["scheduler"], algorithms=algorithms, callbacks=made["callbacks"] or {},
-            trainer=made["trainer"], metrics=made["metrics"], seed=made["seed"] or 0,
-            runtime=made["runtime"] or Runtime(),
+            scheduler=made["scheduler"], algorithms=algorithms, callbacks=made["callbacks"],
+            trainer=made["trainer"], metrics=made["metrics"], seed=made["seed"] if seed is None else seed,
+            runtime=made["runtime"],
         )  # fmt: skip
 
     def _check_keys(self, problems: Problems) -> None:
@@ -119,7 +128,7 @@ class Draft:
             before = len(problems.found)
             root = self.tree(point, problems)
             node = root.get(key)
-            made = None
+            made = _ABSENT.get(key)
             if node is not None:
                 made = self._typed(key, Interpolator(root, problems).node(node, key, root), problems)
             if len(problems.found) > before:

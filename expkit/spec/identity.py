@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from expkit import plugins
 from expkit.errors import UsageError
 from expkit.spec.convert import alternatives, field_hints
-from expkit.spec.recipe import Component, Recipe
+from expkit.spec.recipe import Component, Recipe, TrainerSettings
 
 MAX_KEPT = 10_000
 
@@ -44,41 +44,38 @@ class Identifier:
 
     def text_of(self, recipe: Recipe) -> str:
         """JSON with sorted keys, put together from the parts."""
-        algorithms = self._many(recipe.algorithms, "algorithms")
-        changing = {k: c for k, c in recipe.callbacks.items() if _changes_training(c)} if recipe.callbacks else {}
-        callbacks = self._many(changing, "callbacks")
-        data = (
-            f'{{"eval":{self._one(recipe.data.eval, "datasets")},"train":{self._one(recipe.data.train, "datasets")}}}'
-        )
-        scheduler = self._one(recipe.scheduler, "schedulers") if recipe.scheduler else "null"
+        one = self._one
+        scheduler = one(recipe.scheduler, "schedulers") if recipe.scheduler else "null"
         return (
-            f'{{"algorithms":{algorithms},"callbacks":{callbacks},"data":{data},'
-            f'"model":{self._one(recipe.model, "models")},"optimizer":{self._one(recipe.optimizer, "optimizers")},'
+            f'{{"algorithms":{self._many(recipe.algorithms, "algorithms")},'
+            f'"callbacks":{self._kept(recipe.callbacks, self._callbacks)},'
+            f'"data":{{"eval":{one(recipe.data.eval, "datasets")},"train":{one(recipe.data.train, "datasets")}}},'
+            f'"model":{one(recipe.model, "models")},"optimizer":{one(recipe.optimizer, "optimizers")},'
             f'"scheduler":{scheduler},"seed":{recipe.seed},"trainer":{self._trainer(recipe)}}}'
         )
+
+    def _kept(self, value: Any, spelling: Callable[[Any], str]) -> str:
+        """What a value is spelled like, worked out once for each object."""
+        known = self._spelled.get(id(value))
+        if known is None:
+            if len(self._spelled) > MAX_KEPT:
+                self._spelled.clear()
+            known = self._spelled[id(value)] = (value, spelling(value))
+        return known[1]
+
+    def _callbacks(self, callbacks: Mapping[str, Component]) -> str:
+        return self._many({k: c for k, c in callbacks.items() if _changes_training(c)}, "callbacks")
 
     def _many(self, components: Mapping[str, Component], kind: str) -> str:
         return "{" + ",".join(f"{_json(k)}:{self._one(components[k], kind)}" for k in sorted(components)) + "}"
 
     def _one(self, component: Component, kind: str) -> str:
-        known = self._spelled.get(id(component))
-        if known is None:
-            if len(self._spelled) > MAX_KEPT:
-                self._spelled.clear()
-            known = self._spelled[id(component)] = (component, spell(component, kind))
-        return known[1]
+        return self._kept(component, lambda c: spell(c, kind))
 
     def _trainer(self, recipe: Recipe) -> str:
-        trainer = recipe.trainer
-        parts = {
-            "eval_interval": str(trainer.eval_interval),
-            "max_duration": str(trainer.max_duration),
-            "precision": trainer.precision,
-            "ssr": _plain(trainer.ssr),
-        }
-        if isinstance(trainer.microbatch, int) or (trainer.microbatch == "auto" and not self._is_exact(recipe)):
-            parts["microbatch"] = trainer.microbatch
-        return _json(parts)
+        if recipe.trainer.microbatch == "auto" and not self._is_exact(recipe):
+            return spell_trainer(recipe.trainer, "auto")
+        return self._kept(recipe.trainer, spell_trainer)
 
     def _is_exact(self, recipe: Recipe) -> bool:
         """Whether a batch in parts gives the same gradient as the batch in one."""
@@ -86,6 +83,18 @@ class Identifier:
         if known is None:
             known = self._exact[id(recipe.model)] = (recipe.model, _without_batch_statistics(recipe.model))
         return known[1] and all(_exact_method(method) for method in recipe.algorithms.values())
+
+
+def spell_trainer(trainer: TrainerSettings, mode: str | None = None) -> str:
+    """The trainer as it enters the id: without checkpoints; a microbatch where it is a number or `mode` is given."""
+    parts = {
+        "eval_interval": str(trainer.eval_interval),
+        "max_duration": str(trainer.max_duration),
+        "precision": trainer.precision,
+        "ssr": _plain(trainer.ssr),
+    }
+    microbatch = trainer.microbatch if isinstance(trainer.microbatch, int) else mode
+    return _json(parts if microbatch is None else {**parts, "microbatch": microbatch})
 
 
 def spell(component: Component, kind: str) -> str:

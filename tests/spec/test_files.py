@@ -151,9 +151,7 @@ def test_bare_names_are_found_here_and_in_their_folder(lab: Lab, monkeypatch: py
     monkeypatch.chdir(lab.folder)
     assert find_file("r", "recipe") == find_file("r.yaml", "recipe") == Path("recipes/r.yaml")
     assert find_file("here", "recipe") == Path("here.yaml")
-    with pytest.raises(
-        SpecError, match=r"there is no file rr.yaml; did you mean r.yaml\? in recipes/ there are: r.yaml"
-    ):
+    with pytest.raises(SpecError, match=r"no file rr.yaml; did you mean r.yaml\? in recipes/ there are: r.yaml"):
         find_file("rr.yaml", "recipe")
 
 

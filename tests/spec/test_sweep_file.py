@@ -85,7 +85,7 @@ def test_seeds(lab: Lab) -> None:
         (
             "ema: {half_life: 12ba}",
             "ema: {half_lif: 12ba}",
-            "unknown setting of ema 'half_lif'; did you mean 'half_life'?",
+            "unknown setting of ema 'half_lif'; did you mean",
         ),
         ("ema: {half_life: 12ba}", "emma: {}", "unknown algorithm 'emma'; did you mean 'ema'?"),
         ("constraints: []", "constraints: [{conflicts: [ema, mixup]}]", "unknown method of this sweep 'mixup'"),

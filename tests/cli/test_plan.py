@@ -1,0 +1,80 @@
+"""`expkit plan`: the arithmetic, the repeats, and what is there already."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_check import expkit
+from tests.spec.lab import RECIPE, SWEEP, Lab, changed
+
+RULES = """\
+exclude:
+  - {when: "has('ema') and optimizer.sgd.lr > 1.5", because: it diverges there}
+parameters: {optimizer.sgd.lr: [1.0, 2.0]}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    lab = Lab(tmp_path)
+    lab.write("recipes/fashion_resnet.yaml", RECIPE)
+    lab.write("sweeps/ablate.yaml", SWEEP)
+    return lab
+
+
+def test_the_shipped_plan(lab: Lab) -> None:
+    done = expkit(lab, "plan", "ablate.yaml")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "sweep ablate: recipe fashion-resnet",
+        "           8  design full over 3 candidates: sets",
+        "          40  5 seeds",
+        "          40  trials over 8 sets in 5 blocks",
+        "           5  A/A repeats of the baseline none, one a block",
+        "          45  replicates in all",
+        "       state  0 done, 0 running, 0 failed, 45 to run",
+    ]
+    assert done.stderr == "next: expkit sweep ablate.yaml\n"
+    assert not (lab.folder / "runs").exists()
+
+
+def test_rules_say_what_they_remove_and_why(lab: Lab) -> None:
+    lab.write("sweeps/ablate.yaml", changed(SWEEP, ("set: {}\n", RULES)))
+    lines = expkit(lab, "plan", "ablate").stdout.splitlines()
+    assert lines[2:5] == [
+        "          16  2 values of optimizer.sgd.lr (1.0, 2.0): points",
+        "          12  exclude has('ema') and optimizer.sgd.lr > 1.5 removes 4",
+        "              because it diverges there",
+    ]
+
+
+def test_json_with_cells(lab: Lab) -> None:
+    document = json.loads(expkit(lab, "plan", "ablate", "--json", "--cells", "--set", "seeds=[3]").stdout)
+    assert (document["sets"], document["trials"], document["repeats"]) == (8, 8, 1)
+    assert document["states"] == {"done": 0, "running": 0, "failed": 0, "to run": 9}
+    assert [cell["position"] for cell in document["cells"]] == list(range(9))
+    assert {cell["role"] for cell in document["cells"]} == {"baseline", "arm", "repeat"}
+
+
+def test_what_the_store_has_is_not_run_again(lab: Lab) -> None:
+    from expkit.launch.trials import record_of  # the way the conductor writes trials
+    from expkit.plan.expand import expand
+    from expkit.spec.dump import dump_recipe
+    from expkit.spec.sweep_file import load_sweep
+    from expkit.store.store import Store
+
+    cell = next(expand(load_sweep(lab.folder / "sweeps/ablate.yaml")))
+    store = Store(lab.folder / "runs")
+    store.add_trial(record_of(cell.trial), dump_recipe(cell.trial.recipe))
+    states = json.loads(expkit(lab, "plan", "ablate", "--json").stdout)["states"]
+    assert states["to run"] == 45
+
+
+def test_a_refused_plan_is_exit_2(lab: Lab) -> None:
+    done = expkit(lab, "plan", "ablate", "--set", "budget.max_trials=10")
+    assert done.returncode == 2
+    assert "the plan has 40 trials, more than the 10 allowed" in done.stderr
+    assert done.stdout == ""
