@@ -47,7 +47,7 @@ def check(
 def checked(name: str, sets: Sequence[str], presets: Sequence[str], trust: Sequence[str]) -> dict[str, Any]:
     """What a good file is; SpecError for any other."""
     from expkit.spec.dump import recipe_to_json
-    from expkit.spec.files import load_recipe
+    from expkit.spec.files import load_recipe, preset_names
     from expkit.spec.identity import trial_id
     from expkit.spec.sweep_file import load_sweep
 
@@ -59,6 +59,8 @@ def checked(name: str, sets: Sequence[str], presets: Sequence[str], trust: Seque
         counted = count(sweep)
         says = f"{counted.sets:,} sets, {counted.trials:,} trials, {counted.replicates:,} replicates"
         return {"kind": "sweep", "name": sweep.name, "says": says, "trials": counted.trials}
+    for each in preset_names(path):
+        load_recipe(path, presets=[each], trust_imports=trust)
     recipe = load_recipe(path, presets=presets, overrides=sets, trust_imports=trust)
     trial = trial_id(recipe)[:12]
     return {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from expkit.errors import Problem, SpecError
 from expkit.plan.designs import Digits
 from expkit.plan.space import Arm, Point, Space
 from expkit.plan.trial import Cell, Role, Trial
@@ -20,6 +22,7 @@ from expkit.spec.tree import Problems
 
 _BASELINE, _REPEAT = -1, -2
 """Codes beside those of the design's arms."""
+MAX_CONFIGURATIONS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def slots(sweep: Sweep) -> Iterator[Slot]:
 def _codes(space: Space) -> array[int]:
     """Arms of the design as numbers of mixed radix: eight bytes each, however many there are."""
     sizes = [len(c) for c in space.choices]
+    _refuse_endless(space)
     codes = array("q")
     for digits in space.survivors():
         code = 0
@@ -80,6 +84,14 @@ def _codes(space: Space) -> array[int]:
             code = code * size + digit
         codes.append(code)
     return codes
+
+
+def _refuse_endless(space: Space) -> None:
+    num = math.prod(len(c) for c in space.choices)
+    if num > MAX_CONFIGURATIONS:
+        message = f"the design has {num:,} configurations, more than the {MAX_CONFIGURATIONS:,} that can be listed"
+        mark = space.sweep.marks["ablate"]
+        raise SpecError([Problem(mark.file, mark.line, mark.column, "ablate.candidates", message)])
 
 
 class _Arms:

@@ -10,8 +10,9 @@ from typing import Any
 from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import PluginError, unknown
-from expkit.spec.convert import BAD, convert, field_hints, takes_lists
+from expkit.spec.convert import BAD, convert
 from expkit.spec.draft import Draft, Method
+from expkit.spec.hints import field_hints, takes_lists
 from expkit.spec.merge import label_of
 from expkit.spec.sentences import plain
 from expkit.spec.sweep import Candidate, Level

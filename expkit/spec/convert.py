@@ -5,16 +5,24 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import re
-import types
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 from expkit.duration import Time
 from expkit.errors import PluginError, unknown
 from expkit.spec import words
-from expkit.spec.sentences import from_pydantic, listed
+from expkit.spec.hints import (
+    DURATION,
+    alternatives,
+    expected,
+    field_hints,
+    is_kind,
+    is_open,
+    literals,
+    snake_case,
+)
+from expkit.spec.sentences import from_pydantic
 from expkit.spec.tree import Map, Mark, Node, Problems, Scalar, Seq, join, kind
 
 OVERRIDE = "--set"
@@ -79,17 +87,6 @@ def _adapter(cls: type) -> Any:
     return TypeAdapter(cls)
 
 
-def field_hints(cls: Any) -> dict[str, Any]:
-    """The type of each setting of a dataclass."""
-    return _field_hints(cls)
-
-
-@functools.cache
-def _field_hints(cls: Any) -> dict[str, Any]:
-    hints = get_type_hints(cls, include_extras=True)
-    return {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.init}
-
-
 def convert(node: Node, hint: Any, path: str, problems: Problems) -> Any:
     """The value of a node in a field of this type, or BAD."""
     options = alternatives(hint)
@@ -116,20 +113,6 @@ def checked(node: Node, hint: Any, path: str, problems: Problems) -> Any:
     return BAD
 
 
-def alternatives(hint: Any) -> tuple[Any, ...]:
-    """The types that a hint allows, without their limits: `Annotated[int, ...] | None` -> (int, NoneType)."""
-    if hasattr(hint, "__metadata__"):
-        return alternatives(hint.__origin__)
-    if get_origin(hint) in (Union, types.UnionType):
-        return tuple(a for part in get_args(hint) for a in alternatives(part))
-    return (hint,)
-
-
-def takes_lists(hint: Any) -> bool:
-    """Whether a list is a value of this field, so that it cannot mean several values of it."""
-    return any(_is(option, Sequence, Set) or option is list for option in alternatives(hint))
-
-
 def _scalar(node: Scalar, options: tuple[Any, ...], path: str, problems: Problems) -> Any:
     if node.style == "wrong":
         return BAD
@@ -148,7 +131,7 @@ def _scalar(node: Scalar, options: tuple[Any, ...], path: str, problems: Problem
 def _advice(node: Scalar, options: tuple[Any, ...]) -> str:
     if node.style == "quoted" and _number(node, options):
         return "; without the quotes it would be a number"
-    near = difflib.get_close_matches(node.text, map(str, _literals(options)), n=1)
+    near = difflib.get_close_matches(node.text, map(str, literals(options)), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
@@ -179,7 +162,7 @@ def _number(node: Scalar, options: tuple[Any, ...]) -> bool:
 
 
 def _literal(node: Scalar, options: tuple[Any, ...], *_: Any) -> Any:
-    for value in _literals(options):
+    for value in literals(options):
         if value == node.text or (not isinstance(value, str) and repr(value) == repr(words.core(node))):
             return value
     return _NO
@@ -193,7 +176,7 @@ def _text(node: Scalar, options: tuple[Any, ...], path: str, problems: Problems)
         return _path(node)
     if str in options and not is_null:
         return node.text
-    if any(_is_open(option) for option in options):
+    if any(is_open(option) for option in options):
         return words.core(node)
     return _NO
 
@@ -204,11 +187,8 @@ def _time(node: Scalar, path: str, problems: Problems, others: bool) -> Any:
     except ValueError as e:
         if others:
             return node.text
-        problems.add(node.mark, path, str(e) if node.text else f"must be a duration, but got nothing; {_DURATION}")
+        problems.add(node.mark, path, str(e) if node.text else f"must be a duration, but got nothing; {DURATION}")
         return BAD
-
-
-_DURATION = "such as 2ep, 500ba or 90m"
 
 
 def _path(node: Scalar) -> Path:
@@ -217,30 +197,15 @@ def _path(node: Scalar) -> Path:
     return (folder / node.text).absolute()
 
 
-def _is_open(option: Any) -> bool:
-    """Whether the type says nothing that we could check: pydantic will."""
-    closed = option in (bool, int, float, str, type(None), Time, Path, list, dict) or dataclasses.is_dataclass(option)
-    return not closed and get_origin(option) is not Literal and not _is(option, Sequence, Set, Mapping)
-
-
-def _is(option: Any, *kinds: type) -> bool:
-    origin = get_origin(option) or option
-    return isinstance(origin, type) and issubclass(origin, kinds) and not issubclass(origin, str | bytes)
-
-
-def _literals(options: tuple[Any, ...]) -> list[Any]:
-    return [value for option in options if get_origin(option) is Literal for value in get_args(option)]
-
-
 def _sequence(node: Seq, options: tuple[Any, ...], path: str, problems: Problems) -> Any:
     for option in options:
-        if _is(option, Sequence, Set):
+        if is_kind(option, Sequence, Set):
             items = [
                 convert(item, hint, join(path, i), problems)
                 for i, (item, hint) in enumerate(zip(node.items, _item_hints(option, len(node.items)), strict=False))
             ]
             return BAD if BAD in items else items
-        if _is_open(option):
+        if is_open(option):
             return _core_tree(node, path, problems)
     problems.add(node.mark, path, f"must be {expected(options)}, but got a list")
     return BAD
@@ -260,11 +225,11 @@ def _map(node: Map, options: tuple[Any, ...], path: str, problems: Problems) -> 
     for option in options:
         if dataclasses.is_dataclass(option) and isinstance(option, type):
             return build(option, node, path, problems)
-        if _is(option, Mapping):
+        if is_kind(option, Mapping):
             hint = (get_args(option) or (str, Any))[-1]
             values = {k: convert(e.node, hint, join(path, k), problems) for k, e in node.items.items()}
             return BAD if BAD in values.values() else values
-        if _is_open(option):
+        if is_open(option):
             return _core_tree(node, path, problems)
     problems.add(node.mark, path, f"must be {expected(options)}, but got a map")
     return BAD
@@ -296,43 +261,6 @@ def _core_tree(node: Node, path: str, problems: Problems) -> Any:
 def core_value(node: Node, path: str, problems: Problems) -> Any:
     """The value of a node in a place of unknown type, or BAD."""
     return _core_tree(node, path, problems)
-
-
-def expected(options: tuple[Any, ...]) -> str:
-    """What a field takes, as the end of `must be ...`."""
-    said: list[str] = []
-    for option in options:
-        if get_origin(option) is Literal:
-            said += [repr(value) for value in get_args(option)]
-        else:
-            said.append(_WORDS.get(option) or _other(option))
-    return listed(said)
-
-
-_WORDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    type(None): "null",
-    Time: f"a duration ({_DURATION})",
-    Path: "a path",
-}
-
-
-def _other(option: Any) -> str:
-    if _is(option, Sequence, Set):
-        return "a list"
-    if _is(option, Mapping):
-        return "a map"
-    if dataclasses.is_dataclass(option):
-        return f"a map ({snake_case(getattr(option, '__name__', 'settings'))})"
-    return str(getattr(option, "__name__", option))
-
-
-def snake_case(name: str) -> str:
-    """`MyNet2` -> `my_net2`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _plural(what: str) -> str:

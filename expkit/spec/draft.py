@@ -13,7 +13,8 @@ from typing import Any
 
 from expkit.errors import unknown
 from expkit.spec.components import component, single
-from expkit.spec.convert import BAD, build, checked, core_value, field_hints
+from expkit.spec.convert import BAD, build, checked, core_value
+from expkit.spec.hints import field_hints
 from expkit.spec.interpolate import Interpolator, references
 from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, merged, split
 from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings

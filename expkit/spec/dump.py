@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from expkit.duration import Time
-from expkit.spec.convert import snake_case
+from expkit.spec.hints import snake_case
 from expkit.spec.merge import default_label
 from expkit.spec.recipe import Component, Pilot, Recipe
 

@@ -37,6 +37,12 @@ def load_recipe(
     return recipe
 
 
+def preset_names(path: Path) -> list[str]:
+    """The presets of a recipe file, sorted; those of the files that it extends are not its own."""
+    presets = load_tree(path, Problems()).get("presets")
+    return sorted(presets.items) if isinstance(presets, Map) else []
+
+
 def load_draft(
     path: Path, presets: Sequence[str], changes: Sequence[Map], trust_imports: Sequence[str], problems: Problems
 ) -> Draft:

@@ -15,7 +15,7 @@ from typing import Any
 
 from expkit import plugins
 from expkit.errors import UsageError
-from expkit.spec.convert import alternatives, field_hints
+from expkit.spec.hints import alternatives, field_hints
 from expkit.spec.recipe import Component, Recipe, TrainerSettings
 
 MAX_KEPT = 10_000

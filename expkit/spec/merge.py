@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from expkit.errors import unknown
+from expkit.spec.hints import snake_case
 from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar
 
 SINGLE = {"model": "models", "optimizer": "optimizers", "scheduler": "schedulers"}
@@ -131,8 +132,7 @@ def default_label(name: str) -> str:
     """The label of a component without `as`."""
     if not name.startswith("py:"):
         return name
-    last = name.rpartition(":")[2]
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", last).lower()
+    return snake_case(name.rpartition(":")[2])
 
 
 def find(root: Node, parts: Sequence[str]) -> Node | None:

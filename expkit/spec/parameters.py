@@ -9,8 +9,9 @@ from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import PluginError
 from expkit.spec.candidates import label_text
-from expkit.spec.convert import BAD, alternatives, convert, field_hints
+from expkit.spec.convert import BAD, convert
 from expkit.spec.draft import RECORDS, Draft, Method, Parameter
+from expkit.spec.hints import alternatives, field_hints
 from expkit.spec.identity import Identifier, spell
 from expkit.spec.merge import MANY, NESTED, SINGLE, split
 from expkit.spec.recipe import Recipe

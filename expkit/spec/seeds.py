@@ -34,7 +34,7 @@ def read_seeds(node: Node | None, base: int, problems: Problems) -> tuple[int, .
             return _listed(node, problems)
         case Scalar():
             count = checked(node, _Count, "seeds", problems)
-            return () if count is BAD else tuple(range(base, base + count))
+            return () if count is BAD else _run(base, count, node, problems)
         case Map():
             return _counted(node, base, problems)
 
@@ -64,7 +64,11 @@ def _counted(node: Map, base: int, problems: Problems) -> tuple[int, ...]:
     made = build(Counted, node, "seeds", problems)
     if made is BAD:
         return ()
-    first = base if made.base is None else made.base
-    if first + made.count > LIMIT:
-        problems.add(node.mark, "seeds", f"seeds must stay below {LIMIT}, but end at {first + made.count - 1}")
-    return tuple(range(first, first + made.count))
+    return _run(base if made.base is None else made.base, made.count, node, problems)
+
+
+def _run(first: int, count: int, node: Node, problems: Problems) -> tuple[int, ...]:
+    if first + count > LIMIT:
+        problems.add(node.mark, "seeds", f"seeds must stay below {LIMIT}, but would end at {first + count - 1}")
+        return ()
+    return tuple(range(first, first + count))
