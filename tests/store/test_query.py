@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pytest
 from expkit.errors import QueryError
 from expkit.store.layout import METRICS, Layout
 from expkit.store.metrics import SCHEMA, MetricsWriter, Stamp
-from expkit.store.query import connect
+from expkit.store.query import Connection, connect
 from expkit.store.store import Store
 from tests.store.synthetic import Method, Synthetic, make_store
 
@@ -42,6 +43,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Synthetic:
     return make_store(tmp_path_factory.mktemp("a [1] %41 ä'b") / "runs", {"ema": Method()}, seeds=(17, 18))
 
 
+@pytest.fixture(scope="module")
+def con(made: Synthetic) -> Iterator[Connection]:
+    """One connection for all questions: none of them may leave anything behind."""
+    with connect(made.root) as con:
+        yield con
+
+
 def metrics_files(root: Path) -> list[Path]:
     return sorted(p for p in root.rglob("*.parquet") if METRICS.fullmatch(p.name))
 
@@ -63,9 +71,8 @@ def metrics_files(root: Path) -> list[Path]:
         "SELECT 1 AS copy /* ; COPY x TO 'y' */;",
     ],
 )
-def test_reading_is_allowed(made: Synthetic, sql: str) -> None:
-    with connect(made.root) as con:
-        assert con.rows(sql)
+def test_reading_is_allowed(con: Connection, sql: str) -> None:
+    assert con.rows(sql)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +131,7 @@ def test_reading_is_allowed(made: Synthetic, sql: str) -> None:
     ],
 )
 def test_anything_else_is_refused_in_a_sentence_and_nothing_is_written(
-    made: Synthetic, tmp_path: Path, sql: str, says: str
+    made: Synthetic, con: Connection, tmp_path: Path, sql: str, says: str
 ) -> None:
     outside = pa.table({"a": [1]})  # a name of the caller's, which SQL must not see
     (tmp_path / "secret").write_text("token")
@@ -134,12 +141,11 @@ def test_anything_else_is_refused_in_a_sentence_and_nothing_is_written(
               "foreign": tmp_path / "foreign.parquet", "folder": tmp_path}  # fmt: skip
     sql = sql.format(**{k: str(v).replace("'", "''") for k, v in places.items()})
     before = {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()}
-    with connect(made.root) as con:
-        with pytest.raises(QueryError) as e:
-            con.rows(sql)
-        assert says in str(e.value) and "\n" not in str(e.value)
-        assert e.value.exit_code == 2
-        assert con.rows("SELECT count(*) > 0 AS fine FROM metrics") == [{"fine": True}]
+    with pytest.raises(QueryError) as e:
+        con.rows(sql)
+    assert says in str(e.value) and "\n" not in str(e.value)
+    assert e.value.exit_code == 2
+    assert con.rows("SELECT count(*) > 0 AS fine FROM metrics") == [{"fine": True}]
     assert {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()} == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["foreign.parquet", "secret"]
 
