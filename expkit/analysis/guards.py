@@ -38,7 +38,7 @@ def aa_floor(floor: Floor, clock: str) -> Guard:
     size = f"A/A ratio {phrases.factor(floor.ratio)} {where}, noise floor {phrases.percent(floor.eps)}"
     if floor.contains_one:
         return Guard("noise floor", "green", floor.eps, f"{size}: identical code does not differ.")
-    return Guard("noise floor", "red", floor.eps, f"{size}: identical code differs, so no time can be trusted.")
+    return Guard("noise floor", "amber", floor.eps, f"{size}, widened: identical code differs by more than chance.")
 
 
 def contention(replicates: Sequence[Replicate], clock: str) -> Guard:

@@ -93,7 +93,7 @@ def noise_sentence(clock: str, floor: Floor) -> str:
     pairs = phrases.count(floor.pairs, "A/A pair")
     if floor.eps is None:
         return f"{pairs} {phrases.on_clock(clock)}: no noise floor, at least 2 are needed."
-    tail = "" if floor.contains_one else "; identical code differs, which no machine at rest does"
+    tail = "" if floor.contains_one else "; widened, because identical code differs by more than chance"
     name = phrases.clock_name(clock)
     size = phrases.percent(math.fabs(floor.eps))
     return f"No effect on {name} below {size} is claimed ({pairs}, ratio {phrases.factor(floor.ratio)}){tail}."

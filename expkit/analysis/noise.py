@@ -24,13 +24,15 @@ class Floor:
 def aa_floor(r0_s: ArrayLike, r1_s: ArrayLike) -> Floor:
     """Half-width of the 95 % t interval of the mean A/A log ratio, one ln(r0 / r1) a block.
 
-    Shapes (B,), (B,); a block in which a time is missing or not positive is no pair. Fewer than two pairs give no
-    floor. speedup-science A17.
+    Where that interval leaves out 0, something other than chance sets equal code apart by up to its farther end; the
+    floor is then that end, so that no claim fits below it. Shapes (B,), (B,); a block in which a time is missing or
+    not positive is no pair. Fewer than two pairs give no floor.
     """
     r0, r1 = np.asarray(r0_s, dtype=float), np.asarray(r1_s, dtype=float)
     both = np.isfinite(r0) & np.isfinite(r1) & (r0 > 0) & (r1 > 0)
     log_ratio = t_interval(np.log(r0[both]) - np.log(r1[both]), method="A/A paired t")
     if log_ratio.lo is None or log_ratio.hi is None:
         return Floor(None, exp(log_ratio), log_ratio.n, None)
-    eps = (log_ratio.hi - log_ratio.lo) / 2
-    return Floor(eps, exp(log_ratio), log_ratio.n, log_ratio.lo <= 0 <= log_ratio.hi)
+    contains_one = log_ratio.lo <= 0 <= log_ratio.hi
+    eps = (log_ratio.hi - log_ratio.lo) / 2 if contains_one else max(-log_ratio.lo, log_ratio.hi)
+    return Floor(eps, exp(log_ratio), log_ratio.n, contains_one)
