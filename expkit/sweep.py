@@ -166,10 +166,9 @@ def _pilot(sweep: Sweep, store: Store, session: Session) -> Target:
     cells = pilots(baseline_trial(sweep, seed) for seed in targets.pilot_seeds(pilot.seeds))
     plan = reconcile(cells, store, [], lambda cell: expected(cell.trial.recipe.runtime), exclusive=False, reuse="any")
     session.drive(plan.todo, primary.name)
-    states = {job: store.state_of(job.id12, job.replicate) for job in plan.jobs}
-    if missing := [job for job, state in states.items() if state not in ("complete", "diverged")]:
-        raise TrialFailure(f"pilot trial {missing[0].id12} ({missing[0].name()}) is {states[missing[0]]}, "
-                           "so no target could be derived")  # fmt: skip
+    for job in plan.jobs:
+        if (state := store.state_of(job.id12, job.replicate)) not in ("complete", "diverged"):
+            raise TrialFailure(f"pilot trial {job.id12} ({job.name()}) is {state}, so no target could be derived")
     firsts, finals = _ends(store, plan.jobs, primary.name)
     seeds = [job.cell.trial.seed for job in plan.jobs]
     return targets.derived(primary, pilot, seeds, firsts, finals, [job.id12 for job in plan.jobs])

@@ -21,7 +21,7 @@ TROUBLES = "{'py:own:Trouble': {kind: [raise, kill, exit, hard_exit, memory, dis
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, str, int]:
     lab = Lab(tmp_path_factory.mktemp("troubled"))
     lab.sweep("troubled", TROUBLES)
-    done = lab.expkit("sweep", "troubled")
+    done = lab.call("sweep", "troubled")
     return lab, done.stderr, done.returncode
 
 
@@ -98,7 +98,7 @@ def lab_provenance(lab: Lab) -> dict[str, dict[str, str]]:
 def test_a_second_call_trains_nothing_and_still_is_no_success(troubled: tuple[Lab, str, int]) -> None:
     lab = troubled[0]
     before = lab.store.read_plan("troubled")
-    done = lab.expkit("sweep", "troubled")
+    done = lab.call("sweep", "troubled")
     assert done.returncode == 1, done.stderr
     assert "0 to run in this call" in done.stderr
     assert lab.store.read_plan("troubled") == before
@@ -108,7 +108,7 @@ def test_a_second_call_trains_nothing_and_still_is_no_success(troubled: tuple[La
 def test_retry_failed_runs_just_the_failed_ones_again(troubled: tuple[Lab, str, int]) -> None:
     lab = troubled[0]
     (lab.folder / "own.py").write_text((lab.folder / "own.py").read_text().replace("!= 3", ">= 0"))
-    done = lab.expkit("sweep", "troubled", "--retry", "failed")
+    done = lab.call("sweep", "troubled", "--retry", "failed")
     assert done.returncode == 0, done.stderr
     states = list(lab.states("troubled").values())
     assert states.count("diverged") == 1
@@ -138,9 +138,9 @@ def test_kill_9_of_the_driver_leaves_no_process_and_the_next_call_does_what_is_m
     assert slow.until_gone() == []
     states = slow.states("slow")
     assert sorted(states.values()) == ["complete", "complete", "lost", "pending", "pending"]
-    assert "lost" in slow.expkit("status", "slow").stdout
+    assert "lost" in slow.call("status", "slow").stdout
 
-    done = slow.expkit("sweep", "slow")
+    done = slow.call("sweep", "slow")
     assert done.returncode == 0, done.stderr
     assert set(slow.states("slow").values()) == {"complete"}
     for arm in [arm for arm, state in states.items() if state == "complete"]:
@@ -166,17 +166,17 @@ def test_a_signal_lets_the_step_finish_and_starts_no_other_trial(slow: Lab, numb
 def test_a_second_exclusive_driver_is_exit_3(slow: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXPKIT_LOCK_DIR", str(slow.folder / "lock"))
     with acquire("exclusive"):
-        done = slow.expkit("sweep", "slow")
+        done = slow.call("sweep", "slow")
     assert done.returncode == 3
     assert "held by" in done.stderr
 
 
 def test_jobs_need_shared_timing_and_then_are_marked(slow: Lab) -> None:
-    refused = slow.expkit("sweep", "slow", "--jobs", "2")
+    refused = slow.call("sweep", "slow", "--jobs", "2")
     assert refused.returncode == 2
     assert "exclusive" in refused.stderr
     slow.sweep("side", "{ema: {}}", timing="shared")
-    done = slow.expkit("sweep", "side", "--jobs", "2")
+    done = slow.call("sweep", "side", "--jobs", "2")
     assert done.returncode == 0, done.stderr
     statuses = [slow.store.read_status(row.id, row.replicate) for row in slow.store.read_plan("side")]
     assert sum("shared" in status.timing_reasons for status in statuses if status) >= 2

@@ -42,9 +42,11 @@ class Reconciled:
     def rows(self, before: Iterable[PlanRow], target_hash: str | None) -> list[PlanRow]:
         """The plan as the store keeps it; what has a result keeps the target's hash that it ran under."""
         recorded = {(row.id, row.replicate): row.target_hash for row in before}
+        again = {(job.id12, job.replicate) for job in self.todo}
         rows = []
         for job, state in zip(self.jobs, self.states, strict=True):
-            kept = recorded.get((job.id12, job.replicate)) if state in FINAL and job not in self.todo else target_hash
+            key = (job.id12, job.replicate)
+            kept = recorded.get(key) if state in FINAL and key not in again else target_hash
             cell = job.cell
             rows.append(PlanRow(job.id12, job.replicate, cell.trial.arm, cell.role, cell.block, cell.position, kept))
         return rows

@@ -27,6 +27,9 @@ MALLOC = {
 }
 """Keep freed memory in the process: without it each large activation is mapped and faulted in again at every step."""
 
+ONE_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""pyarrow's allocator would start a thread on import, and a process that forks had better have one."""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -146,7 +149,7 @@ class Workers:
 
 def worker_env(base: Mapping[str, str], threads: int) -> dict[str, str]:
     """The environment of trials: the driver's, with malloc settings, threads, hash seed, and the way to expkit."""
-    env = {**base, **MALLOC, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+    env = {**base, **MALLOC, **ONE_THREAD, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         env[name] = str(threads)
     home = str(Path(__file__).parents[2])

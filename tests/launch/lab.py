@@ -5,16 +5,24 @@ A trial trains a linear model on 64 points of made-up data for a few batches; wh
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
+import unittest.mock
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
+from expkit.cli import app
+from expkit.errors import ExpkitError
 from expkit.launch import process
+from expkit.launch.workers import Workers
 from expkit.store.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -139,9 +147,21 @@ class Lab:
             out, err = started.communicate(timeout=120)
         return subprocess.CompletedProcess(arguments, started.returncode, out, err)
 
+    def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The same in this process and with the fork server that all tests share: for what is not about the driver."""
+        kept = unittest.mock.patch("expkit.launch.workers.Workers", lambda *_: KeptWorkers.only())
+        environ = unittest.mock.patch.dict(os.environ, EXPKIT_LOCK_DIR=str(self.folder / "lock"))
+        with kept, environ, contextlib.chdir(self.folder):
+            done = CliRunner().invoke(app, arguments)
+        error = done.exception if isinstance(done.exception, ExpkitError) else None
+        if done.exception is not None and not isinstance(done.exception, ExpkitError | SystemExit):
+            raise done.exception
+        code = error.exit_code if error else done.exit_code
+        return subprocess.CompletedProcess(arguments, code, done.stdout, done.stderr + str(error or ""))
+
     def json(self, *arguments: str) -> Any:
         """The JSON that `expkit ... --json` prints."""
-        done = self.expkit(*arguments, "--json")
+        done = self.call(*arguments, "--json")
         assert done.stdout, done.stderr
         return json.loads(done.stdout)
 
@@ -162,7 +182,7 @@ class Lab:
                 here = (folder / "cwd").readlink() == self.folder
             except OSError:
                 continue
-            if here and process.is_running(int(folder.name)):
+            if here and process.is_running(int(folder.name)) and int(folder.name) != KeptWorkers.server_pid():
                 found.append(int(folder.name))
         return found
 
@@ -170,6 +190,32 @@ class Lab:
         """Processes of this project that are left after the time-out; empty as soon as all have gone."""
         until(lambda: not self.processes(), timeout_s)
         return self.processes()
+
+
+class KeptWorkers(Workers):
+    """A fork server that outlives the executors that use it, one for all tests of a process."""
+
+    _only: KeptWorkers | None = None
+
+    @classmethod
+    def only(cls) -> KeptWorkers:
+        """The one there is; ended with this process."""
+        if cls._only is None:
+            cls._only = cls("fork")
+            atexit.register(super(KeptWorkers, cls._only).close)
+        return cls._only
+
+    @classmethod
+    def server_pid(cls) -> int | None:
+        """The process of the server, where there is one."""
+        return cls._only._server.pid if cls._only and cls._only._server else None
+
+    def close(self) -> None:
+        """End what runs; the server stays."""
+        for key in list(self._pids):
+            self.signal(key, 9)
+        while self._pids:
+            self.wait(1.0)
 
 
 def until(holds: Callable[[], object], timeout_s: float = 30.0) -> None:
