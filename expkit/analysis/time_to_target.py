@@ -147,7 +147,7 @@ def _starts(there_NM: np.typing.NDArray[np.bool_], length_N: Counts, streak: int
 
 
 def _interpolated(below: Array, at: Array, low: Array, high: Array, goal: float) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):  # rows without a crossing
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # rows without a crossing
         return np.minimum(below + (goal - low) / (high - low) * (at - below), at)
 
 
