@@ -23,10 +23,12 @@ MAX_LEVELS = 1000
 
 def read_candidates(node: Node | None, path: str, draft: Draft, problems: Problems) -> tuple[Candidate, ...]:
     """Candidates from a map of names and settings, or from a list of names."""
-    found = []
+    found: list[Candidate] = []
     for name, at, settings in _named(node, path, problems):
         if isinstance(settings, Map):
             label = label_of(name, _with_own(draft, name, settings))
+            if any(label in (c.name, c.label) for c in found):
+                problems.add(at, join(path, name), f"another candidate is called {label!r}; name one with `as:`")
             found.append(Candidate(name, label, _levels(name, label, at, settings, join(path, name), problems)))
         else:
             message = f"must be a map of settings, but got {kind(settings)}; write {{}} for the recipe's"

@@ -48,6 +48,13 @@ def test_all_problems_of_all_files_on_stderr_and_exit_2(lab: Lab) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_presets_that_are_not_asked_for_are_checked_too(lab: Lab) -> None:
+    lab.write("bad.yaml", changed(RECIPE, ("{smoke: {trainer.max_duration", "{smoke: {trainer.max_duratio")))
+    done = expkit(lab, "check", "bad.yaml")
+    assert done.returncode == 2
+    assert "bad.yaml:21:19: trainer.max_duratio: unknown key 'max_duratio'" in done.stderr
+
+
 def test_json(lab: Lab) -> None:
     lab.write("bad.yaml", "a: [")
     done = expkit(lab, "check", "--json", "ablate.yaml", "bad.yaml")

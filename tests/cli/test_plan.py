@@ -60,17 +60,27 @@ def test_json_with_cells(lab: Lab) -> None:
 
 
 def test_what_the_store_has_is_not_run_again(lab: Lab) -> None:
-    from expkit.launch.trials import record_of  # the way the conductor writes trials
+    from expkit.launch.trials import add
     from expkit.plan.expand import expand
-    from expkit.spec.dump import dump_recipe
     from expkit.spec.sweep_file import load_sweep
+    from expkit.store.records import PlanRow, Status
     from expkit.store.store import Store
 
-    cell = next(expand(load_sweep(lab.folder / "sweeps/ablate.yaml")))
+    sweep = load_sweep(lab.folder / "sweeps/ablate.yaml")
+    cells = list(expand(sweep))
     store = Store(lab.folder / "runs")
-    store.add_trial(record_of(cell.trial), dump_recipe(cell.trial.recipe))
-    states = json.loads(expkit(lab, "plan", "ablate", "--json").stdout)["states"]
-    assert states["to run"] == 45
+    add(store, [cell.trial for cell in cells[:3]])
+    rows = [PlanRow(c.trial.id12, c.replicate, c.trial.arm, c.role, c.block, c.position, None) for c in cells]
+    store.write_plan("ablate", sweep.text, rows)
+    for cell, state in zip(cells, ("complete", "failed", "diverged"), strict=False):
+        assert store.claim(cell.trial.id12, cell.replicate, "driver") is not None
+        store.new_attempt(cell.trial.id12, cell.replicate, "driver")
+        store.write_status(cell.trial.id12, cell.replicate, Status(state, 1))
+    done = expkit(lab, "plan", "ablate")
+    assert "1 done, 0 running, 1 failed, 1 diverged, 4" in done.stdout
+    document = json.loads(expkit(lab, "plan", "ablate", "--json", "--cells").stdout)
+    assert [cell["state"] for cell in document["cells"] if cell["state"] != "pending"][:1] == ["complete"]
+    assert document["states"]["to run"] >= 42
 
 
 def test_a_refused_plan_is_exit_2(lab: Lab) -> None:

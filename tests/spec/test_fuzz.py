@@ -24,7 +24,8 @@ BOUNDED = settings(
 KEYS = st.sampled_from(
     ["sgd", "version", "name", "extends", "vars", "model", "data", "train", "eval", "optimizer", "scheduler",
      "algorithms", "callbacks", "trainer", "metrics", "seed", "runtime", "presets", "resnet", "mlp", "ema", "<<",
-     "as", "set", "ablate", "recipe", "candidates", "baseline", "always", "design", "constraints", "conflicts", "requires", "because",
+     "as", "set", "ablate", "recipe", "candidates", "baseline", "always", "design", "constraints", "conflicts",
+     "requires", "because",
      "parameters", "exclude", "when", "seeds", "count", "base", "order", "run", "report", "budget", "values", "colout",
      "nasty", "py:a.b:C", "optimizer.sgd.lr", "p_row", "max_duration", "name", "anything"]
 ) | st.text(max_size=6)  # fmt: skip

@@ -48,6 +48,12 @@ def test_candidates_may_be_names_and_own_code(lab: Lab) -> None:
     assert labels(named) == [["label_smoothing"], ["colout"]]
 
 
+def test_two_candidates_of_one_name_are_refused(lab: Lab) -> None:
+    text = EMPTY + 'ablate: {candidates: {ema: {half_life: 3ba}, "py:mylab.m:Ema": {}}}\n'
+    said = lab.sweep_problems(text, trust_imports=["mylab.*"])
+    assert "another candidate is called 'ema'; name one with `as:`" in said[0]
+
+
 def test_seeds(lab: Lab) -> None:
     assert lab.sweep(EMPTY + "seeds: 3\n").seeds == (17, 18, 19)
     assert lab.sweep(EMPTY + "seeds: [3, 1]\n").seeds == (3, 1)
