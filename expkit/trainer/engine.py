@@ -5,11 +5,10 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from expkit.errors import PluginError
 from expkit.plugins import Plugin
-from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.event import REVERSED, Event
@@ -40,7 +39,8 @@ class Engine:
         check_conflicts(state.algorithms, allow)
         algorithms = ordered(state.algorithms)
         self._listeners = {
-            event: (_acting(algorithms, event), _listening(_seen_by(callbacks, event), event)) for event in Event
+            event: (_acting(algorithms, event), _watching(list(state.callbacks.values()), logger, event))
+            for event in Event
         }
         self.heard = frozenset(event for event, listeners in self._listeners.items() if any(listeners))
         self.fire = _firing(self.heard, self._run)
@@ -132,16 +132,15 @@ def _applying(algorithm: Algorithm, event: Event) -> Method:
     return apply
 
 
-def _seen_by(callbacks: list[Any], event: Event) -> list[Any]:
-    return callbacks if event is not Event.INIT else sorted(callbacks, key=lambda c: not _is_logger(c))
+def _watching(callbacks: list[Callback], logger: Logger, event: Event) -> list[Method]:
+    """Callbacks, then loggers; between them a batch's held record is handed on. Loggers first at INIT."""
+    watching, logging = _methods(callbacks, event), _methods(logger.destinations, event)
+    if event is Event.INIT:
+        return [*logging, *watching]
+    if event in (Event.BATCH_END, Event.FIT_ERROR) and logger.destinations:
+        return [*watching, lambda state, logger: logger.release(), *logging]
+    return [*watching, *logging]
 
 
-def _is_logger(callback: object) -> bool:
-    return isinstance(callback, LoggerDestination)
-
-
-def _listening(callbacks: list[Any], event: Event) -> list[Method]:
+def _methods(callbacks: Iterable[Callback], event: Event) -> list[Method]:
     return [getattr(callback, event.value) for callback in callbacks if hasattr(callback, event.value)]
-
-
-__all__ = ["Engine", "effective", "name_of", "refuse_misspelt_events"]

@@ -39,16 +39,34 @@ class LoggerDestination(Callback):
 
 
 class Logger:
-    """Hands each record to all destinations, in their order."""
+    """Hands each record to all destinations, in their order.
+
+    Numbers of a batch end are held back until all callbacks have logged theirs, and handed on as one record: a record
+    costs more than a number. Where a name comes twice there, the later value stays.
+    """
 
     def __init__(self, destinations: Iterable[LoggerDestination], state: State) -> None:
         self.destinations = tuple(destinations)
         self._state = state
+        self._held: dict[str, float] | None = None
 
     def log_metrics(self, metrics: Mapping[str, float]) -> None:
         """Numbers of this moment by series name; floats, not tensors."""
+        if self._held is not None:
+            self._held.update(metrics)
+            return
         for destination in self.destinations:
             destination.log_metrics(metrics, self._state)
+
+    def hold(self, metrics: dict[str, float]) -> None:
+        """Begin a record with these numbers; what is logged until `release` joins it."""
+        self._held = metrics
+
+    def release(self) -> None:
+        """Hand on what was held, if anything was."""
+        if self._held is not None:
+            metrics, self._held = self._held, None
+            self.log_metrics(metrics)
 
     def log_hyperparameters(self, values: Mapping[str, Any]) -> None:
         """Facts that hold for the whole run."""

@@ -107,8 +107,8 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     state.previous_timestamp = state.timestamp
     state.timestamp = state.timestamp.to_next_batch(samples, tokens, clocks.train_s)
     state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
-    if loop.watched:
-        engine.logger.log_metrics({"train/loss": state.train_loss})
+    if engine.logger.destinations:
+        engine.logger.hold({"train/loss": state.train_loss})  # the engine releases it when callbacks have logged theirs
     fire(Event.BATCH_END)
     if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state)):
         clocks.switch("callbacks_s")

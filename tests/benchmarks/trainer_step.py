@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python tests/benchmarks/trainer_step.py [--pairs 20] [mlp64 mlp784 conv32]
 
-In a pair, chunks of both take turns; pairs alternate who goes first; a t interval on the mean log ratio. mlp64 runs with logging off; the
-others log loss, learning rate and seven throughput series at every step, into parquet files. About 2 minutes in all.
+In a pair, chunks of both take turns; pairs alternate who goes first; a t interval on the mean log ratio. mlp64 runs
+with logging off; the others log loss, learning rate and seven throughput series at every step, into parquet files.
+About 2 minutes in all.
 Run it with the malloc settings of trials, as workers do: MALLOC_MMAP_THRESHOLD_=1073741824
 MALLOC_TRIM_THRESHOLD_=8589934592 MALLOC_TOP_PAD_=67108864.
 """

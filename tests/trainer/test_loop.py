@@ -280,3 +280,30 @@ def test_train_loss_is_logged_for_the_batch_just_done() -> None:
     memory = Memory()
     trainer(loggers=[memory], max_duration="1ep").fit()
     assert [batch for batch, _ in memory.series("train/loss")] == [1, 2, 3, 4]
+
+
+def test_numbers_of_a_batch_end_are_one_record_before_the_loggers_own_batch_end() -> None:
+    records: list[Any] = []
+
+    @dataclass
+    class Records(Memory):
+        def log_metrics(self, metrics: Any, state: Any) -> None:
+            records.append((state.timestamp.batch, dict(metrics)))
+
+        def batch_end(self, state: Any, logger: Any) -> None:
+            records.append("batch_end")
+
+    class Speed(Callback):
+        def batch_end(self, state: Any, logger: Any) -> None:
+            logger.log_metrics({"speed": 1.0})
+            if state.timestamp.batch == 2:
+                raise ZeroDivisionError
+
+    t = trainer(loggers=[Records()], callbacks=[dataclass(Speed)()], max_duration="1ep")
+    with pytest.raises(ZeroDivisionError):
+        t.fit()
+    assert [(r[0], set(r[1])) if r != "batch_end" else r for r in records] == [
+        (1, {"train/loss", "speed"}),
+        "batch_end",
+        (2, {"train/loss", "speed"}),  # not lost, though the batch end was not finished
+    ]
