@@ -180,3 +180,14 @@ def test_jobs_need_shared_timing_and_then_are_marked(slow: Lab) -> None:
     assert done.returncode == 0, done.stderr
     statuses = [slow.store.read_status(row.id, row.replicate) for row in slow.store.read_plan("side")]
     assert sum("shared" in status.timing_reasons for status in statuses if status) >= 2
+
+
+def test_two_shared_drivers_do_one_sweep_together_each_trial_once(slow: Lab) -> None:
+    slow.sweep("both", "{ema: {}, label_smoothing: {}}", timing="shared")
+    with slow.start("sweep", "both") as one, slow.start("sweep", "both") as other:
+        errors = [driver.communicate(timeout=120)[1] for driver in (one, other)]
+    assert (one.returncode, other.returncode) == (0, 0), errors
+    rows = slow.store.read_plan("both")
+    statuses = [slow.store.read_status(row.id, row.replicate) for row in rows]
+    assert [(s.state, s.attempt) for s in statuses if s] == [("complete", 1)] * len(rows)
+    assert len({s.driver for s in statuses if s}) == 2

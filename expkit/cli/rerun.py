@@ -15,6 +15,7 @@ def rerun(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare with the first result, bit by bit; exit 1 where they differ.")
     ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while another driver has this machine.")] = False,
     trust_imports: TrustImports = None,
     runs_dir: RunsDir = RUNS,
     as_json: Json = False,
@@ -31,7 +32,7 @@ def rerun(
         store = Store(runs_dir)
         id12 = find_trial(store, trial)
         earlier_result(store, id12, max(store.replicates(id12), default=-1) + 1)  # before an hour is spent
-    ran, recipe = run_again(trial, runs_dir, trust_imports=trust_imports or ())
+    ran, recipe = run_again(trial, runs_dir, trust_imports=trust_imports or (), wait=wait)
     if not verify or ran.state not in ("complete", "diverged"):
         give({"id": ran.id12, "replicate": ran.replicate, "state": ran.state}) if as_json else print(
             f"{ran.id12} r{ran.replicate}: {ran.state}"

@@ -17,6 +17,7 @@ def run(
     fast_dev_run: Annotated[
         bool, typer.Option("--fast-dev-run", help="Four batches only, to see that it works.")
     ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait while another driver has this machine.")] = False,
     trust_imports: TrustImports = None,
     runs_dir: RunsDir = RUNS,
     as_json: Json = False,
@@ -35,7 +36,7 @@ def run(
         *(FAST_DEV_RUN if fast_dev_run else ()),
     ]
     loaded = load_recipe(file, presets=preset or (), overrides=overrides, trust_imports=trust_imports or ())
-    ran = run_recipe(file, loaded, runs_dir, trust_imports=trust_imports or ())
+    ran = run_recipe(file, loaded, runs_dir, trust_imports=trust_imports or (), wait=wait)
     final = ran.status.final if ran.status else {}
     if as_json:
         give({"id": ran.id12, "replicate": ran.replicate, "state": ran.state, "already": ran.already, "final": final,

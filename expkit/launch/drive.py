@@ -66,6 +66,9 @@ class Listener(Protocol):
     def ended(self, job: Job, state: str, status: Status | None, attempt: Path | None) -> None:
         """A trial has ended, here or in another driver's hands; `attempt` is None for the latter."""
 
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+
     def tick(self) -> None:
         """Some time has passed."""
 
@@ -118,6 +121,8 @@ class Drive:
         waiting = deque(jobs)
         while waiting or self._running or self._held:
             if self._stop.number is not None:
+                if waiting or self._held:
+                    self._listener.note("stopping: running trials finish their step; a second signal kills them")
                 waiting.clear()
                 self._held.clear()
                 self._end_running()

@@ -29,7 +29,8 @@ from typing import Any
 from expkit.launch import process
 
 PRELOAD = ("torch", "torch._dynamo", "numpy", "pyarrow.parquet", "pydantic", "yaml", "expkit.launch.worker",
-           "expkit.launch.reference")  # fmt: skip
+           "expkit.launch.reference",
+           "expkit.store.metrics", "expkit.loggers.parquet")  # fmt: skip
 """What a trial would import before its first batch."""
 LOG = "rank0.log"
 

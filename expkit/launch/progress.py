@@ -22,7 +22,6 @@ class Eta:
     """When the last trial will have ended, from those that ended so far."""
 
     total: int
-    slots: int = 1
     done: int = 0
     started_s: float = 0.0
 
@@ -56,6 +55,10 @@ class Plain:
                     f"{eta_text(self._eta.left_s(time.monotonic()))}")  # fmt: skip
         for line in reason(state, status, attempt):
             self._print(f"    {line}")
+
+    def note(self, text: str) -> None:
+        """A line of its own."""
+        self._print(text)
 
     def tick(self) -> None:
         """Plain lines do not move."""

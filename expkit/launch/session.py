@@ -14,7 +14,7 @@ from expkit.errors import EnvironmentFault
 from expkit.launch.drive import MISSING, Drive, Job, Order, Stop
 from expkit.launch.executor import Executor
 from expkit.launch.progress import say, watcher
-from expkit.launch.trials import add
+from expkit.launch.trials import add, refuse_what_cannot_run
 from expkit.store.lock import acquire
 from expkit.store.store import Store
 
@@ -48,6 +48,7 @@ class Session:
         """Run jobs and give the states that they ended in; nothing is started for none."""
         if not jobs or self.stop.number is not None:
             return Counter()
+        refuse_what_cannot_run(job.cell.trial for job in jobs)
         self._begin()
         add(self._store, (job.cell.trial for job in jobs))
         with watcher(len(jobs), metric, self._store.layout) as listener:

@@ -38,16 +38,18 @@ class Ran:
     """It was complete before; nothing has run."""
 
 
-def run_recipe(file: Path, recipe: Recipe, runs_dir: Path, *, trust_imports: Sequence[str] = ()) -> Ran:
+def run_recipe(
+    file: Path, recipe: Recipe, runs_dir: Path, *, trust_imports: Sequence[str] = (), wait: bool = False
+) -> Ran:
     """Train a recipe as replicate 0 of its trial, unless that is complete."""
     store = Store(runs_dir)
     job = Job(Cell(trial_of(recipe), 0, "arm", 0, 0), 0)
     if store.state_of(job.id12, 0) == "complete":
         return Ran(job.id12, 0, "complete", store.read_status(job.id12, 0), 0, already=True)
-    return _run(store, job, read_trust(file.parent, trust_imports))
+    return _run(store, job, read_trust(file.parent, trust_imports), wait)
 
 
-def rerun(prefix: str, runs_dir: Path, *, trust_imports: Sequence[str] = ()) -> tuple[Ran, Recipe]:
+def rerun(prefix: str, runs_dir: Path, *, trust_imports: Sequence[str] = (), wait: bool = False) -> tuple[Ran, Recipe]:
     """Train a trial of the store once more, as its next replicate."""
     store = Store(runs_dir)
     id12 = find_trial(store, prefix)
@@ -60,7 +62,7 @@ def rerun(prefix: str, runs_dir: Path, *, trust_imports: Sequence[str] = ()) -> 
     labels = tuple(method["label"] for method in known.algorithms)
     trial = Trial(known.id, recipe, known.label, labels, {}, known.seed)
     replicate = max(store.replicates(id12), default=-1) + 1
-    return _run(store, Job(Cell(trial, replicate, "repeat", 0, 0), replicate), trust), recipe
+    return _run(store, Job(Cell(trial, replicate, "repeat", 0, 0), replicate), trust, wait), recipe
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,11 @@ def find_trial(store: Store, prefix: str) -> str:
     raise UsageError(f"there is no trial {prefix!r} in {store.layout.root}; expkit status lists what there is")
 
 
-def _run(store: Store, job: Job, trust: Trust) -> Ran:
+def _run(store: Store, job: Job, trust: Trust, wait: bool) -> Ran:
     recipe = job.cell.trial.recipe
     executor = open_executor("local", jobs=1, threads=recipe.runtime.threads, isolation="spawn")
     order = Order(trust=trust.patterns, python_path=python_path(trust))
-    with Session(store, executor, order) as session:
+    with Session(store, executor, order, wait=wait) as session:
         tally = session.drive([job], recipe.metrics.primary.name, states=AGAIN)
         code = exit_code(tally, session.stop)
     state, status = store.state_of(job.id12, job.replicate), store.read_status(job.id12, job.replicate)

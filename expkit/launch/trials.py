@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from expkit.errors import UsageError
 from expkit.plan.trial import Cell, Trial
 from expkit.spec.dump import dump_recipe, recipe_to_json
 from expkit.spec.identity import identity, trial_id
-from expkit.spec.recipe import Recipe
+from expkit.spec.recipe import Checkpoint, Recipe
 from expkit.spec.trust import Trust
 from expkit.store.records import TrialRecord
 from expkit.store.store import Store
@@ -31,6 +32,20 @@ def add(store: Store, trials: Iterable[Trial]) -> None:
         known = store.read_trial(trial.id12)
         if known is None or known.id != trial.id or not store.layout.recipe(trial.id12).exists():
             store.add_trial(record_of(trial), dump_recipe(trial.recipe))
+
+
+def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:
+    """UsageError for what a recipe may say and this version does not do, rather than a trial that ignores it."""
+    for recipe in (trial.recipe for trial in trials):
+        trainer, runtime = recipe.trainer, recipe.runtime
+        asked = {
+            f"runtime.nproc is {runtime.nproc}; use 1": runtime.nproc > 1,
+            "trainer.microbatch is auto; use null or a number of samples": trainer.microbatch == "auto",
+            "trainer.checkpoint asks for checkpoints; use {every: null, keep: none}": trainer.checkpoint
+            != Checkpoint(),
+        }
+        for sentence in (sentence for sentence, holds in asked.items() if holds):
+            raise UsageError(f"this version cannot run {recipe.name}: {sentence}")
 
 
 def record_of(trial: Trial) -> TrialRecord:

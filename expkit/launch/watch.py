@@ -13,7 +13,7 @@ from expkit.errors import Interruption
 from expkit.launch import process
 from expkit.launch.attempt import Attempt
 
-HEARTBEAT_S = 2.0
+HEARTBEAT_S = 1.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -54,7 +54,7 @@ class Asked:
 
 
 class Heart:
-    """A thread that says every 2 s that we live and how far we are, and ends us when the driver has gone."""
+    """A thread that says every second that we live and how far we are, and ends us when the driver has gone."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
