@@ -29,8 +29,7 @@ from typing import Any
 from expkit.launch import process
 
 PRELOAD = ("torch", "torch._dynamo", "numpy", "pyarrow.parquet", "pydantic", "yaml", "expkit.launch.worker",
-           "expkit.launch.reference",
-           "expkit.store.metrics", "expkit.loggers.parquet")  # fmt: skip
+           "expkit.launch.reference", "expkit.store.metrics", "expkit.loggers.parquet")  # fmt: skip
 """What a trial would import before its first batch."""
 LOG = "rank0.log"
 
