@@ -60,7 +60,7 @@ def test_own_model_data_and_method_run_as_the_readme_says(lab: Path) -> None:
     rows = json.loads(
         expkit(lab, "query", "--json", "SELECT name, bool_and(effective) AS did FROM algorithms GROUP BY name").stdout
     )
-    assert {row["name"]: row["did"] for row in rows} == {"py:mylab.parts:GradientNoise": True, "ema": True}
+    assert {row["name"]: row["did"] for row in rows} == {"gradient_noise": True, "ema": True}
     report = json.loads((lab / "runs/sweeps/noise/report/summary.json").read_text())
     assert {arm["label"] for arm in report["arms"]} == {"none", "ema", "gradient_noise", "ema+gradient_noise"}
 
