@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 WORKERS ?= 2
+BENCHES := $(filter-out tests/benchmarks/bare_loop.py,$(wildcard tests/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ablate test soak lint bench clean
@@ -27,7 +28,7 @@ lint: .venv/lint  ## check format, style and types
 	$(BIN)/mypy
 
 bench: .venv/test  ## measure what we claim about speed, as ratios
-	for bench in tests/benchmarks/bench_*.py; do OMP_NUM_THREADS=1 $(BIN)/python $$bench || exit 1; done
+	for bench in $(BENCHES); do echo "== $$bench"; OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python $$bench || exit 1; done
 
 clean:  ## remove .venv and what tools left; results in runs/ stay
 	rm -rf .venv dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
