@@ -24,13 +24,14 @@ def rerun(
 
     Example: expkit rerun 3f2a91c04e7b --verify
     """
-    from expkit.launch.single import earlier_result, find_trial, verify_replicate
+    from expkit.launch.single import earlier_result, verify_replicate
     from expkit.launch.single import rerun as run_again
+    from expkit.store.find import find
     from expkit.store.store import Store
 
     if verify:
         store = Store(runs_dir)
-        id12 = find_trial(store, trial)
+        id12 = find(store, trial).id12
         earlier_result(store, id12, max(store.replicates(id12), default=-1) + 1)  # before an hour is spent
     ran, recipe = run_again(trial, runs_dir, trust_imports=trust_imports or (), wait=wait)
     if not verify or ran.state not in ("complete", "diverged"):

@@ -17,6 +17,7 @@ from expkit.spec.files import load_recipe
 from expkit.spec.identity import trial_id
 from expkit.spec.recipe import Recipe
 from expkit.spec.trust import Trust, read_trust
+from expkit.store.find import find
 from expkit.store.records import Status
 from expkit.store.store import Store
 
@@ -52,7 +53,7 @@ def run_recipe(
 def rerun(prefix: str, runs_dir: Path, *, trust_imports: Sequence[str] = (), wait: bool = False) -> tuple[Ran, Recipe]:
     """Train a trial of the store once more, as its next replicate."""
     store = Store(runs_dir)
-    id12 = find_trial(store, prefix)
+    id12 = find(store, prefix).id12
     trust = read_trust(Path.cwd(), trust_imports)
     recipe = load_recipe(store.layout.recipe(id12), trust_imports=trust.patterns)
     known, now = store.read_trial(id12), trial_id(recipe)
@@ -99,17 +100,6 @@ def earlier_result(store: Store, id12: str, before: int) -> int:
         if replicate < before and store.state_of(id12, replicate) in ("complete", "diverged"):
             return replicate
     raise UsageError(f"trial {id12} has no result yet to compare with; run it with its sweep, or with expkit run")
-
-
-def find_trial(store: Store, prefix: str) -> str:
-    """The id12 of the one trial whose id begins with `prefix`."""
-    names = sorted(p.name for p in store.layout.trials.glob("*") if not p.name.startswith("."))
-    found = [name for name in names if prefix and (name.startswith(prefix) or prefix.startswith(name))]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{prefix!r} fits {len(found)} trials: {', '.join(found[:8])}; give more digits")
-    raise UsageError(f"there is no trial {prefix!r} in {store.layout.root}; expkit status lists what there is")
 
 
 def _run(store: Store, job: Job, trust: Trust, wait: bool) -> Ran:

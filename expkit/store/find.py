@@ -1,0 +1,95 @@
+"""Finding a trial by what a person types: the first digits of its id, `last`, and which replicate of it.
+
+Reads names of folders alone; the records of trials only to tell apart those that a prefix fits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from expkit.errors import UsageError
+from expkit.store.layout import Layout
+from expkit.store.store import Store
+
+_WRITTEN = re.compile(r"(?P<trial>[^/\s]+)(?:[/\s]\s*r?(?P<replicate>\d+))?")
+_LAST = re.compile(r"last(?:~(?P<back>\d+))?")
+MOST_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Found:
+    """A trial, and the replicate of it where one was named."""
+
+    id12: str
+    replicate: int | None
+
+    def __str__(self) -> str:
+        return self.id12 if self.replicate is None else f"{self.id12} r{self.replicate}"
+
+
+def find(store: Store, written: str) -> Found:
+    """`3f2a`, `3f2a r1`, `3f2a/r1`, `last` or `last~1`; UsageError where there is none, or where several fit."""
+    match = _WRITTEN.fullmatch(written.strip())
+    if match is None:
+        raise UsageError(f"{written!r} is no trial; write the first digits of its id, with a replicate as 3f2a/r1")
+    last = _LAST.fullmatch(match["trial"])
+    found = _latest(store, int(last["back"] or 0)) if last else Found(find_trial(store, match["trial"]), None)
+    if match["replicate"] is None:
+        return found
+    replicate, there = int(match["replicate"]), store.replicates(found.id12)
+    if replicate not in there:
+        have = ", ".join(f"r{r}" for r in there) or "none"
+        raise UsageError(f"trial {found.id12} has no replicate r{replicate}; there are: {have}")
+    return Found(found.id12, replicate)
+
+
+def find_trial(store: Store, prefix: str) -> str:
+    """The id12 of the one trial whose id begins with `prefix`; all 64 digits will do."""
+    found = [name for name in trials(store.layout) if prefix and (name.startswith(prefix) or prefix.startswith(name))]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise UsageError(f"there is no trial {prefix!r} in {store.layout.root}; expkit status lists what there is")
+    lines = [f"  {_described(store, name)}" for name in found[:MOST_LISTED]]
+    more = [f"  and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
+    raise UsageError("\n".join([f"{prefix!r} fits {len(found)} trials; give more digits:", *lines, *more]))
+
+
+def trials(layout: Layout) -> list[str]:
+    """Names of all trials' folders, sorted."""
+    try:
+        with os.scandir(layout.trials) as entries:
+            return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _described(store: Store, id12: str) -> str:
+    record = store.read_trial(id12)
+    return id12 if record is None else f"{id12}  {record.label}  seed {record.seed}"
+
+
+def _latest(store: Store, back: int) -> Found:
+    """The replicate whose status changed last, or the one `back` before it."""
+    changed = [
+        (time, id12, replicate)
+        for id12 in trials(store.layout)
+        for replicate in store.replicates(id12)
+        if (time := _changed(store.layout.status(id12, replicate))) is not None
+    ]
+    if len(changed) <= back:
+        raise UsageError(
+            f"{store.layout.root} has {len(changed)} replicates that were started, so there is no such last"
+        )
+    _, id12, replicate = sorted(changed, reverse=True)[back]
+    return Found(id12, replicate)
+
+
+def _changed(path: Path) -> int | None:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
