@@ -16,13 +16,14 @@ from pathlib import Path
 from expkit.errors import UsageError
 
 _NAME = re.compile(r"[^\W_][\w.+@ -]*")
+_LOG = re.compile(r"rank(\d+)\.log")
 METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})\.parquet")
 """Names of closed metrics files; rank 0 is not spelled out. Files being written never match."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Paths below one runs folder. Makes no folder and reads no file."""
+    """Paths below one runs folder. Makes no folder and opens no file."""
 
     root: Path
 
@@ -128,6 +129,11 @@ class Layout:
     def log(attempt_dir: Path, rank: int) -> Path:
         """What a rank printed."""
         return attempt_dir / f"rank{rank}.log"
+
+    @staticmethod
+    def ranks(attempt_dir: Path) -> list[int]:
+        """Which ranks have a log."""
+        return sorted(int(match[1]) for p in attempt_dir.glob("rank*.log") if (match := _LOG.fullmatch(p.name)))
 
     @staticmethod
     def metrics(attempt_dir: Path, rank: int, part: int) -> Path:

@@ -152,6 +152,14 @@ class Store:
             return []
         return sorted(int(n[1:]) for n in names if n[0] == "r" and n[1:].isdigit())
 
+    def attempts(self, id12: str, replicate: int) -> list[int]:
+        """Numbers of a replicate's attempts, in order."""
+        try:
+            names = os.listdir(self.layout.attempts(id12, replicate))  # noqa: PTH208
+        except FileNotFoundError:
+            return []
+        return sorted(int(n) for n in names if n.isdigit())
+
     def write_plan(self, sweep: str, sweep_yaml: str, rows: Iterable[PlanRow], *, file: str = "") -> None:
         """Write which replicates a sweep uses, its file as given, and where that file lies."""
         sweeps.write_plan(self.layout, sweep, sweep_yaml, rows, file)
@@ -215,9 +223,8 @@ class Store:
             )
 
     def _next_attempt(self, id12: str, replicate: int) -> tuple[int, Path]:
-        attempts = self.layout.attempts(id12, replicate)
-        attempts.mkdir(parents=True, exist_ok=True)
-        attempt = max((int(p.name) for p in attempts.iterdir() if p.name.isdigit()), default=0)
+        self.layout.attempts(id12, replicate).mkdir(parents=True, exist_ok=True)
+        attempt = max(self.attempts(id12, replicate), default=0)
         while True:
             attempt += 1
             folder = self.layout.attempt(id12, replicate, attempt)

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from expkit.store.atomic import Unreadable
+from expkit.store.flat import flat
 from expkit.store.records import CLOCKS, TrialRecord
 from expkit.store.scan import Found
 from expkit.store.stitch import spans
@@ -70,7 +71,7 @@ def params(store: Store, found: Iterable[Found]) -> pa.Table:
     rows = []
     for id12 in sorted({f.id12 for f in found}):
         record = store.read_trial(id12)
-        for key, value in _flat(record.config) if record is not None else ():
+        for key, value in flat(record.config) if record is not None else ():
             rows.append({"id": id12, "key": key, "value_text": _text(value), "value_num": number(value)})
     return _table(rows, PARAMS, store, lambda row: store.layout.trial_record(row["id"]))
 
@@ -196,14 +197,6 @@ def _lines(path: Path, set_aside: list[Unreadable]) -> Iterator[dict[str, Any]]:
             torn += 1
     if torn:
         set_aside.append(Unreadable(path, f"{torn} of {len(lines)} lines cannot be read"))
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _text(value: Any) -> str | None:
