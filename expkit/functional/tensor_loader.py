@@ -29,11 +29,15 @@ class TensorLoader:
         batch_size: int,
         *,
         order: Order | None = None,
+        num_samples: int | None = None,
         drop_last: bool = False,
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """`batch_size` is that of all ranks together and a multiple of their number; no `order` means as they lie."""
+        """`batch_size` is that of all ranks together and a multiple of their number; no `order` means as they lie.
+
+        `num_samples` says how many an `order` gives where it is not all that there are.
+        """
         if batch_size % world_size:
             raise ValueError(f"batch_size must be a multiple of the {world_size} ranks, but got {batch_size}")
         self.batch_size = batch_size // world_size
@@ -41,10 +45,11 @@ class TensorLoader:
         self._global_batch_size = batch_size
         self._order = order
         self._rank, self._world_size = rank, world_size
-        total = len(targets)
+        total = len(targets) if num_samples is None else num_samples
         self._num_global = total - total % batch_size if drop_last else total
         self._epoch = 0
         self.num_samples = sum(len(range(self._num_global)[part]) for part in self._parts())
+        self.num_tokens = self.num_samples * (inputs.shape[1] if _are_sequences(inputs) else 0)
 
     def set_epoch(self, epoch: int) -> None:
         """The next pass is that of this epoch."""
@@ -66,3 +71,7 @@ class TensorLoader:
         """This rank's places in the order of an epoch, batch by batch."""
         size, stop = self._global_batch_size, self._num_global
         return [slice(first + self._rank, min(first + size, stop), self._world_size) for first in range(0, stop, size)]
+
+
+def _are_sequences(inputs: Tensor) -> bool:
+    return inputs.dim() == 2 and not inputs.is_floating_point()

@@ -25,6 +25,12 @@ MORE: dict[str, list[dict[str, Any]]] = {
     "console": [{"interval_s": 0}],
     "mlp": [{"hidden": [], "num_classes": 3}, {"dropout": 0.5, "hidden": [8, 8]}],
     "resnet": [{"depth": 8, "width": 4, "in_channels": 1, "stem_stride": 2}],
+    "gpt": [{"dropout": 0.1}, {"vocab_size": 5, "context_length": 3, "layers": 1, "heads": 1, "width": 4}],
+    "austen": [
+        {"shuffle": True, "characters": 100_000},
+        {"split": "validation", "characters": 65_536, "batch_size": 60},
+        {"split": "test", "sequence_length": 1000, "batch_size": 4096},
+    ],
     "fashion_mnist_10k": [
         {"shuffle": True},
         {"split": "validation", "batch_size": 500},

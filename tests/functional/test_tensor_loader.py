@@ -48,3 +48,17 @@ def test_ranks_together_see_each_sample_once_and_step_by_step_what_one_rank_sees
 def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
     with pytest.raises(ValueError, match="a multiple of the 2 ranks, but got 5"):
         loader(10, 5, world_size=2)
+
+
+def test_an_order_may_choose_some_of_the_samples() -> None:
+    some = TensorLoader(
+        torch.arange(10), torch.arange(10), 4, order=lambda epoch: torch.tensor([7, 1, 4, 9, 0]), num_samples=5
+    )
+    assert [b[1].tolist() for b in some] == [[7, 1, 4, 9], [0]] and some.num_samples == 5 and len(some) == 2
+
+
+def test_tokens_are_counted_where_inputs_are_sequences_of_ids() -> None:
+    ids = torch.zeros(10, 3, dtype=torch.int64)
+    assert TensorLoader(ids, ids, 4, rank=1, world_size=2).num_tokens == 5 * 3
+    assert TensorLoader(ids.float(), ids, 4).num_tokens == 0
+    assert loader(10, 4).num_tokens == 0
