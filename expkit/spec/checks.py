@@ -20,8 +20,9 @@ def check_recipe(recipe: Recipe, draft: Draft, problems: Problems) -> None:
         if missing:
             problems.add(_at(draft, one), f"algorithms.{one.name}", lacks(one.label, missing, recipe))
     for one, other in combinations(recipe.algorithms.values(), 2):
-        if exclude_each_other(one, other):
-            problems.add(_at(draft, other), f"algorithms.{other.name}", f"cannot be used together with {one.label}")
+        if exclude_each_other(one, other) and not {(one.name, other.name), (other.name, one.name)} & {*recipe.allow}:
+            message = f"cannot be used together with {one.label}; allow: [[{one.name}, {other.name}]] lifts that"
+            problems.add(_at(draft, other), f"algorithms.{other.name}", message)
 
 
 def lacks(label: str, missing: Iterable[str], recipe: Recipe) -> str:
@@ -45,8 +46,11 @@ def capabilities(components: Iterable[Component]) -> frozenset[str] | None:
 
 
 def requires(method: Component) -> frozenset[str]:
-    """Capabilities that a method declares to need."""
-    return _declared(method, "requires")
+    """Capabilities that a method declares to need with its settings."""
+    if plugins.is_import_path(method.name):
+        return frozenset()
+    needs: frozenset[str] = plugins.build("algorithms", method.name, method.settings).needs()  # type: ignore[attr-defined]
+    return needs
 
 
 def declared_conflicts(methods: Sequence[Component]) -> list[tuple[str, str]]:

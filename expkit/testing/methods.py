@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from expkit.testing.training import fresh, network_without_statistics, train
+from expkit.testing.training import bench_for, fresh, train
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.logger import LoggerDestination
@@ -51,7 +51,7 @@ def is_deterministic(algorithm: Algorithm) -> None:
 
 def changes_no_other_stream(algorithm: Algorithm) -> None:
     """With the method on, the data come in the same order and other purposes draw the same numbers."""
-    without, with_it = train(), train([fresh(algorithm)])
+    without, with_it = train(bench=bench_for(algorithm)), train([fresh(algorithm)])
     for (a, b), (c, d) in zip(without.given, with_it.given, strict=True):
         assert torch.equal(a, c) and torch.equal(b, d), "the order of the data moved"
     assert without.draws == with_it.draws, "another purpose drew other numbers"
@@ -60,8 +60,9 @@ def changes_no_other_stream(algorithm: Algorithm) -> None:
 def in_parts_as_in_one(algorithm: Algorithm) -> None:
     """Where it says so, a batch in microbatches trains as the batch in one, to rounding; no batch statistics here."""
     if algorithm.exact_under_microbatching:
-        whole = train([fresh(algorithm)], model=network_without_statistics())
-        parts = train([fresh(algorithm)], model=network_without_statistics(), microbatch=3)
+        network = bench_for(algorithm).without_statistics
+        whole = train([fresh(algorithm)], model=network())
+        parts = train([fresh(algorithm)], model=network(), microbatch=3)
         for name, weight in whole.weights.items():
             torch.testing.assert_close(parts.weights[name], weight, rtol=1e-4, atol=1e-6)
 

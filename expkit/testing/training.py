@@ -1,15 +1,16 @@
-"""One short training, the same for every suite: a small residual network on noise, everything written down."""
+"""One short training, the same for every suite: a small network on a bench of noise, everything written down."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from expkit.functional.losses import soft_cross_entropy
 from expkit.functional.resnet import ResNet, init_weights
 from expkit.functional.tensor_loader import TensorLoader
 from expkit.trainer.algorithm import Algorithm
@@ -21,6 +22,22 @@ from expkit.trainer.streams import generator
 from expkit.trainer.trainer import Trainer
 
 NUM_CLASSES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """A network and data that suit it: 32 samples, 8 a batch."""
+
+    network: Callable[[], nn.Module]
+    without_statistics: Callable[[], nn.Module]
+    """One whose samples do not see each other."""
+    data: Callable[[int], TensorLoader]
+    """Seed of the order -> a loader of always the same samples."""
+
+
+def bench_for(*algorithms: Algorithm) -> Bench:
+    """Tokens where a method needs sequences, else images."""
+    return TOKENS if any("sequences" in algorithm.requires for algorithm in algorithms) else IMAGES
 
 
 @dataclasses.dataclass
@@ -46,16 +63,18 @@ def train(
     *,
     seed: int = 1,
     num_batches: int = 3,
+    bench: Bench | None = None,
     model: nn.Module | None = None,
     microbatch: int | None = None,
 ) -> Training:
-    """Train a small residual network on 8 noise images a batch, with an evaluation after every other batch."""
-    loader, probe = _Recording(_noise(seed)), _Probe()
-    network = _network() if model is None else model
+    """Train a small network on the bench that the methods need, with an evaluation after every other batch."""
+    bench = bench_for(*algorithms) if bench is None else bench
+    loader, probe = _Recording(bench.data(seed)), _Probe()
+    network = bench.network() if model is None else model
     trainer = Trainer(
         model=network,
         train_dataloader=loader,
-        eval_dataloader=_noise(seed + 1),
+        eval_dataloader=bench.data(seed + 1),
         optimizers=torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9),
         max_duration=f"{num_batches}ba",
         eval_interval="2ba",
@@ -78,27 +97,61 @@ def fresh(plugin: Any) -> Any:
     return type(plugin)(**copy.deepcopy(given))
 
 
-def _network() -> nn.Module:
+def _residual_network() -> nn.Module:
     model = ResNet(depth=8, width=16, stem_stride=2, num_classes=NUM_CLASSES, in_channels=16)
     init_weights(model, torch.Generator().manual_seed(0))
     return model
 
 
-def network_without_statistics() -> nn.Module:
+def _network_without_statistics() -> nn.Module:
     torch.manual_seed(0)
     convolution = nn.Conv2d(16, 16, 3, stride=2, padding=1)
     return nn.Sequential(convolution, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, NUM_CLASSES))
 
 
-def _noise(seed: int) -> TensorLoader:
-    """32 images of 16x16 in four classes, 16 channels so that every method has layers to work on."""
-    rng = torch.Generator().manual_seed(7)
-    images, targets = torch.randn(32, 16, 16, 16, generator=rng), torch.arange(32) % NUM_CLASSES
+def _images(seed: int) -> TensorLoader:
+    """Images of 16x16 in four classes, 16 channels so that every method has layers to work on."""
+    images = torch.randn(32, 16, 16, 16, generator=torch.Generator().manual_seed(7))
+    return TensorLoader(images, torch.arange(32) % NUM_CLASSES, batch_size=8, order=_order(seed))
 
-    def order(epoch: int) -> Tensor:
-        return torch.randperm(32, generator=generator(seed, "data", epoch))
 
-    return TensorLoader(images, targets, batch_size=8, order=order)
+class TokenNetwork(nn.Module):
+    """Guesses the next token from this one and the mean of those before it: logits (N, C, T) of ids (N, T)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(NUM_CLASSES, 8)
+        self.norm = nn.LayerNorm(8)
+        self.head = nn.Linear(8, NUM_CLASSES)
+
+    def forward(self, ids_NT: Tensor) -> Tensor:
+        x_NTD = self.embedding(ids_NT)
+        counts_T1 = torch.arange(1, ids_NT.shape[1] + 1).unsqueeze(1)
+        h_NTD = self.norm(x_NTD + x_NTD.cumsum(1) / counts_T1)
+        return self.head(h_NTD).transpose(1, 2)  # type: ignore[no-any-return]
+
+    def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+        """Mean cross-entropy of a token in nats."""
+        return soft_cross_entropy(outputs, targets, reduction)
+
+
+def _token_network() -> nn.Module:
+    torch.manual_seed(0)
+    return TokenNetwork()
+
+
+def _tokens(seed: int) -> TensorLoader:
+    """Sequences of 16 ids out of four, the next ones as targets."""
+    ids = torch.randint(NUM_CLASSES, (32, 17), generator=torch.Generator().manual_seed(7))
+    return TensorLoader(ids[:, :-1].contiguous(), ids[:, 1:].contiguous(), batch_size=8, order=_order(seed))
+
+
+def _order(seed: int) -> Callable[[int], Tensor]:
+    return lambda epoch: torch.randperm(32, generator=generator(seed, "data", epoch))
+
+
+IMAGES = Bench(_residual_network, _network_without_statistics, _images)
+TOKENS = Bench(_token_network, _token_network, _tokens)
 
 
 class _Recording:

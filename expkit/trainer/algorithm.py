@@ -20,7 +20,8 @@ class Algorithm(Plugin):
     conflicts: ClassVar[frozenset[str]] = frozenset()
     """Names of algorithms that make no sense beside this one."""
     requires: ClassVar[frozenset[str]] = frozenset()
-    """Capabilities of model and data (words of plugins.CAPABILITIES) without which it has nothing to do."""
+    """Capabilities of model and data (words of plugins.CAPABILITIES) without which it has nothing to do; see `needs`
+    where they depend on the settings."""
     before: ClassVar[frozenset[str]] = frozenset()
     """Names of algorithms that come after this one where both act on an event."""
     after: ClassVar[frozenset[str]] = frozenset()
@@ -38,6 +39,10 @@ class Algorithm(Plugin):
 
     effective = False
     """Run-time: whether it has really done something yet; each method sets it where it does."""
+
+    def needs(self) -> frozenset[str]:
+        """What it requires with these settings."""
+        return self.requires
 
     def match(self, event: Event, state: State) -> bool:
         """Whether `apply` is to be called at this event; by default, whether a method has the event's name."""
