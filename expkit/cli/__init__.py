@@ -15,7 +15,7 @@ from expkit.errors import ExpkitError
 
 COMMANDS = {
     "Run": ("run", "sweep", "pilot", "rerun"),
-    "Look": ("status", "report", "query"),
+    "Look": ("status", "report", "query", "show", "logs", "why", "diff"),
     "Prepare": ("check", "plan", "list", "explain"),
 }
 

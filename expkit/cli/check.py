@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expkit.cli.completion import files as files_here
 from expkit.cli.options import Json, Preset, Set, TrustImports, give, say
 
 if TYPE_CHECKING:
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def check(
-    files: Annotated[list[str], typer.Argument(help="Recipe or sweep files; bare names are looked up as elsewhere.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Recipe or sweep files; bare names are looked up as elsewhere.", autocompletion=files_here),
+    ],
     sets: Set = None,
     preset: Preset = None,
     trust_imports: TrustImports = None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expkit.cli.completion import plugins_and_keys
 from expkit.cli.options import Json, give
 
 if TYPE_CHECKING:
@@ -19,7 +20,11 @@ _UNSAID: tuple[Any, ...] = (None, "", False, frozenset())
 
 def explain(
     name: Annotated[
-        str, typer.Argument(help="A plug-in (ema, models/resnet) or a key (trainer.max_duration, ablate.design).")
+        str,
+        typer.Argument(
+            help="A plug-in (ema, models/resnet) or a key (trainer.max_duration, ablate.design).",
+            autocompletion=plugins_and_keys,
+        ),
     ],
     as_json: Json = False,
 ) -> None:

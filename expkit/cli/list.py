@@ -6,12 +6,16 @@ from typing import Annotated
 
 import typer
 
+from expkit.cli.completion import kinds
 from expkit.cli.options import Json, give
 
 
 def list(
     kind: Annotated[
-        str | None, typer.Argument(help="algorithms, models, datasets, optimizers, ...; all kinds if left out.")
+        str | None,
+        typer.Argument(
+            help="algorithms, models, datasets, optimizers, ...; all kinds if left out.", autocompletion=kinds
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

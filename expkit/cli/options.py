@@ -9,13 +9,20 @@ from typing import Annotated, Any
 
 import typer
 
+from expkit.cli.completion import overrides, sweep_files, trials
+
 RunsDir = Annotated[
     Path, typer.Option("--runs-dir", envvar="EXPKIT_RUNS", metavar="DIR", help="Folder that holds all results.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Override one value: --set optimizer.sgd.lr=0.1; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Override one value: --set optimizer.sgd.lr=0.1; repeatable.",
+        autocompletion=overrides,
+    ),
 ]
 Preset = Annotated[
     list[str] | None, typer.Option("--preset", metavar="NAME", help="Apply a preset of the recipe; repeatable.")
@@ -24,6 +31,18 @@ TrustImports = Annotated[
     list[str] | None,
     typer.Option("--trust-imports", metavar="PATTERN", help="Allow py: imports from packages: 'mylab.*'; repeatable."),
 ]
+SweepFile = Annotated[
+    str,
+    typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.", autocompletion=sweep_files),
+]
+Trial = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="First digits of a trial's id, 3f2a/r1, or last.", autocompletion=trials),
+]
+Replicate = Annotated[
+    str | None, typer.Argument(metavar="[REPLICATE]", help="Which replicate, such as r1, where it is not in the id.")
+]
+
 RUNS = Path("runs")
 
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, SweepFile, TrustImports, give, say
 
 
 def pilot(
-    file: Annotated[str, typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.")],
+    file: SweepFile,
     sets: Set = None,
     preset: Preset = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a target file that is there.")] = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, SweepFile, TrustImports, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ MOST_LOOKED_UP = 200_000
 
 
 def plan(
-    file: Annotated[str, typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.")],
+    file: SweepFile,
     cells: Annotated[bool, typer.Option("--cells", help="List every replicate in run order.")] = False,
     sets: Set = None,
     preset: Preset = None,

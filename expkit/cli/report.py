@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from expkit.cli.completion import sweeps
 from expkit.cli.options import RUNS, Json, RunsDir, say
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ class Face(StrEnum):
 
 
 def report(
-    sweep: Annotated[str, typer.Argument(help="Name of a sweep in the runs folder, or its file.")],
+    sweep: Annotated[
+        str, typer.Argument(help="Name of a sweep in the runs folder, or its file.", autocompletion=sweeps)
+    ],
     target: Annotated[float | None, typer.Option(help="Time to this quality instead; exploratory.")] = None,
     metric: Annotated[str | None, typer.Option(help="Judge by this metric instead; exploratory.")] = None,
     baseline: Annotated[str | None, typer.Option(help="Compare with this arm instead; exploratory.")] = None,

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Json, RunsDir, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, RunsDir, Trial, TrustImports, give, say
 
 
 def rerun(
-    trial: Annotated[str, typer.Argument(help="Id of a trial, or its first digits.")],
+    trial: Trial,
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare with the first result, bit by bit; exit 1 where they differ.")
     ] = False,

@@ -6,11 +6,15 @@ from typing import Annotated
 
 import typer
 
+from expkit.cli.completion import recipes
 from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, TrustImports, give, say
 
 
 def run(
-    recipe: Annotated[str, typer.Argument(help="A recipe file; a bare name is looked for here, then in recipes/.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(help="A recipe file; a bare name is looked for here, then in recipes/.", autocompletion=recipes),
+    ],
     sets: Set = None,
     preset: Preset = None,
     seed: Annotated[int | None, typer.Option(help="Seed, instead of the recipe's.")] = None,

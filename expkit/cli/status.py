@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from expkit.cli.completion import sweeps
 from expkit.cli.options import RUNS, Json, RunsDir, give, say
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def status(
-    sweep: Annotated[str | None, typer.Argument(help="Name of a sweep; all of them where none is given.")] = None,
+    sweep: Annotated[
+        str | None, typer.Argument(help="Name of a sweep; all of them where none is given.", autocompletion=sweeps)
+    ] = None,
     runs_dir: RunsDir = RUNS,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Preset, RunsDir, Set, TrustImports, say
+from expkit.cli.options import RUNS, Preset, RunsDir, Set, SweepFile, TrustImports, say
 
 
 class Retry(StrEnum):
@@ -20,7 +20,7 @@ class Retry(StrEnum):
 
 
 def sweep(
-    file: Annotated[str, typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.")],
+    file: SweepFile,
     sets: Set = None,
     preset: Preset = None,
     jobs: Annotated[
