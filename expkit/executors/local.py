@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,6 +13,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from expkit.launch.executor import Executor, Outcome
+from expkit.launch.group import Group
+from expkit.launch.port import Port
+from expkit.launch.world import World
+from expkit.store.layout import Layout
 
 
 @dataclass
@@ -26,8 +32,8 @@ class Local(Executor):
     grace_s: Annotated[float, Field(ge=0)] = 30.0
     """Seconds between TERM and KILL."""
     _workers: Any = field(init=False, default=None, repr=False)
-    _running: Any = field(init=False, default_factory=dict, repr=False)
-    _deadlines: Any = field(init=False, default_factory=dict, repr=False)
+    _trials: Any = field(init=False, default_factory=dict, repr=False)
+    _ranks: Any = field(init=False, default_factory=dict, repr=False)
 
     @property
     def slots(self) -> int:
@@ -43,55 +49,89 @@ class Local(Executor):
         self._workers.warm()
 
     def submit(self, attempt: Path) -> None:
-        """Start the trial of this attempt's folder."""
+        """Start the ranks of this attempt's trial."""
         self.prepare()
-        self._running[self._workers.start(attempt)] = (attempt, _oom_kills())
+        trial = _Trial(attempt, _nproc(attempt), self._signal, self.grace_s)
+        self._trials[attempt] = trial
+        for rank in range(trial.world.nproc):
+            variables = trial.world.env(rank) if trial.world.nproc > 1 else None
+            key = self._workers.start(attempt, rank, variables)
+            trial.keys[rank] = key
+            self._ranks[key] = (trial, rank)
 
     def poll(self, timeout_s: float) -> list[Outcome]:
         """The attempts that ended; those whose grace is over are killed on the way."""
-        self._kill_overdue()
-        if not self._running:
+        if not self._trials:
             time.sleep(timeout_s)
             return []
-        outcomes = []
         for ended in self._workers.wait(timeout_s):
-            attempt, before = self._running.pop(ended.key)
-            self._deadlines.pop(ended.key, None)
-            killed_for_memory = ended.code == -signal.SIGKILL and _oom_kills() > before
-            outcomes.append(Outcome(attempt, ended.code, killed_for_memory))
-        return outcomes
+            trial, rank = self._ranks.pop(ended.key)
+            trial.group.ended(rank, ended.code)
+        for trial in self._trials.values():
+            trial.group.tick()
+        over = [trial for trial in self._trials.values() if trial.group.over]
+        for trial in over:
+            del self._trials[trial.attempt]
+            trial.close()
+        return [trial.outcome() for trial in over]
 
     def running(self) -> list[Path]:
         """Attempts submitted and not reported by `poll` yet."""
-        return [attempt for attempt, _ in self._running.values()]
+        return list(self._trials)
 
     def cancel(self, attempt: Path) -> None:
-        """TERM now, KILL to its whole session after the grace."""
-        key = self._key(attempt)
-        if key is not None and key not in self._deadlines:
-            self._workers.signal(key, signal.SIGTERM)
-            self._deadlines[key] = time.monotonic() + self.grace_s
+        """TERM to each rank now, KILL to their sessions after the grace."""
+        if attempt in self._trials:
+            self._trials[attempt].group.stop()
 
     def kill(self, attempt: Path) -> None:
-        """KILL to the whole session of this attempt."""
-        if (key := self._key(attempt)) is not None:
-            self._workers.signal(key, signal.SIGKILL)
+        """KILL to all sessions of this attempt."""
+        if attempt in self._trials:
+            self._trials[attempt].group.send(signal.SIGKILL)
 
     def close(self) -> None:
         """End everything that still runs, and the server."""
         if self._workers is not None:
             self._workers.close()
             self._workers = None
-        self._running.clear()
-        self._deadlines.clear()
+        for trial in self._trials.values():
+            trial.close()
+        self._trials.clear()
+        self._ranks.clear()
 
-    def _key(self, attempt: Path) -> int | None:
-        return next((key for key, (path, _) in self._running.items() if path == attempt), None)
+    def _signal(self, key: int, number: int) -> None:
+        self._workers.signal(key, number)
 
-    def _kill_overdue(self) -> None:
-        for key, deadline in list(self._deadlines.items()):
-            if time.monotonic() > deadline:
-                self._workers.signal(key, signal.SIGKILL)
+
+class _Trial:
+    """The ranks of one attempt, and the port that is kept for them."""
+
+    def __init__(self, attempt: Path, nproc: int, signal_key: Callable[[int, int], None], grace_s: float) -> None:
+        self.attempt = attempt
+        self.keys: dict[int, int] = {}
+        self.group = Group(nproc, lambda rank, number: signal_key(self.keys[rank], number), grace_s)
+        self._port = Port() if nproc > 1 else None
+        self.world = World(nproc, nproc, 0, 0, "127.0.0.1", self._port.number if self._port else 0)
+        self._oom_kills = _oom_kills()
+
+    def outcome(self) -> Outcome:
+        """How it ended, from its first failing rank."""
+        rank = self.group.first.rank if self.group.first else 0
+        code = self.group.code
+        return Outcome(self.attempt, code, code == -signal.SIGKILL and _oom_kills() > self._oom_kills, rank)
+
+    def close(self) -> None:
+        """Let others have the port."""
+        if self._port:
+            self._port.close()
+
+
+def _nproc(attempt: Path) -> int:
+    """Ranks of a trial, as its attempt.json says."""
+    try:
+        return int(json.loads(Layout.attempt_record(attempt).read_text())["nproc"])
+    except (OSError, ValueError, KeyError):
+        return 1  # the worker will say what is wrong with the folder
 
 
 def _oom_kills() -> int:

@@ -12,8 +12,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
+from expkit.launch import leftovers
 from expkit.launch.executor import Executor, Outcome
-from expkit.launch.failure import DISK_FULL
+from expkit.launch.fail_fast import CONSECUTIVE, FailFast
+from expkit.launch.ranks import sentence, to_blame
 from expkit.plan.trial import Cell
 from expkit.store.claims import Claim
 from expkit.store.owner import Owner
@@ -105,6 +107,7 @@ class Drive:
         provenance: Mapping[str, Any],
         listener: Listener,
         stop: Stop,
+        fail_fast: FailFast,
     ) -> None:
         self.tally: Counter[str] = Counter()
         self._provenance = provenance
@@ -113,6 +116,7 @@ class Drive:
         self._order = order
         self._listener = listener
         self._stop = stop
+        self._fail_fast = fail_fast
         self._running: dict[Path, tuple[Job, Claim]] = {}
         self._held: list[Job] = []
 
@@ -121,17 +125,24 @@ class Drive:
         waiting = deque(jobs)
         while waiting or self._running or self._held:
             if self._stop.number is not None:
-                if waiting or self._held:
-                    self._listener.note("stopping: running trials finish their step; a second signal kills them")
-                waiting.clear()
-                self._held.clear()
+                self._begin_no_other(waiting, "stopping: running trials finish their step; a second signal kills them")
                 self._end_running()
+            elif self._fail_fast.reached:
+                self._begin_no_other(waiting, f"{CONSECUTIVE} trials failed alike in a row and none had a result: the "
+                                     "others stay pending; mend it, then run it again with --retry failed")  # fmt: skip
             self._fill(waiting, states)
             for outcome in self._executor.poll(TICK_S):
                 self._settle(outcome)
             waiting.extend(self._freed())
             self._listener.tick()
         return self.tally
+
+    def _begin_no_other(self, waiting: deque[Job], why: str) -> None:
+        if waiting or self._held:
+            self._listener.note(why)
+        self.tally["pending"] += len(waiting) + len(self._held)
+        waiting.clear()
+        self._held.clear()
 
     def _fill(self, waiting: deque[Job], states: Collection[str]) -> None:
         while waiting and len(self._running) < self._executor.slots:
@@ -143,13 +154,15 @@ class Drive:
                 self._submit(job, claim)
 
     def _submit(self, job: Job, claim: Claim) -> None:
+        self._end_leftovers(job)
         order = dataclasses.asdict(self._order)
         driver = order.pop("driver")
         owner = dataclasses.asdict(Owner.this_process())
         dirty = self._provenance.get("git", {}).get("dirty")
         attempt = self._store.new_attempt(
-            job.id12, job.replicate, driver, driver_owner=owner, dirty=dirty, created_utc=now_utc(), **order
-        )
+            job.id12, job.replicate, driver, driver_owner=owner, dirty=dirty, created_utc=now_utc(),
+            nproc=job.cell.trial.recipe.runtime.nproc, **order
+        )  # fmt: skip
         self._store.write_provenance(job.id12, job.replicate, self._provenance, driver=driver)
         self._running[attempt] = (job, claim)
         self._executor.submit(attempt)
@@ -173,35 +186,46 @@ class Drive:
         for attempt in self._executor.running():
             (self._executor.kill if self._stop.twice else self._executor.cancel)(attempt)
 
+    def _end_leftovers(self, job: Job) -> None:
+        """Where this replicate was lost with its driver: what that has left running is killed before we begin."""
+        before = self._store.read_status(job.id12, job.replicate)
+        if before is None or before.state not in ("claimed", "running"):
+            return
+        record = self._store.read_attempt(self._store.layout.attempt(job.id12, job.replicate, before.attempt))
+        owner = record.get("driver_owner") if record is not None else None
+        if owner is not None and leftovers.end(Owner(**owner)):
+            self._listener.note(f"{job.name()} was lost; what it had left running was ended")
+
     def _settle(self, outcome: Outcome) -> None:
         job, claim = self._running.pop(outcome.attempt)
         status = self._store.read_status(job.id12, job.replicate)
-        if status is not None and status.state in ("claimed", "running") and outcome.code is not None:
-            status = self._last_word(status, outcome)
-            self._store.write_status(job.id12, job.replicate, status)
+        if status is not None and (last := self._last_word(status, job, outcome)) is not None:
+            self._store.write_status(job.id12, job.replicate, last)
         claim.release()
         self._count(job, self._store.state_of(job.id12, job.replicate), outcome.attempt)
 
-    def _last_word(self, status: Status, outcome: Outcome) -> Status:
-        """The status of a trial that could not write its own."""
-        now = now_utc()
+    def _last_word(self, status: Status, job: Job, outcome: Outcome) -> Status | None:
+        """The status of a trial that could not write its own, or whose rank 0 did not know why; None where it stands.
+
+        Nothing is said of one that was lost with its server: readers see that it is.
+        """
+        silent = status.state in ("claimed", "running") and outcome.code is not None
+        blamed = to_blame(outcome) if status.state in ("claimed", "running", "failed") else None
+        if not silent and (blamed is None or blamed.rank == 0):
+            return None
+        ended = dataclasses.replace(status, ended_utc=now_utc())
         if self._stop.number is not None:
-            return dataclasses.replace(status, state="interrupted", ended_utc=now, message=outcome.sentence())
-        cause = cause_of(outcome)
-        return dataclasses.replace(status, state="failed", cause=cause, ended_utc=now, message=outcome.sentence())
+            return dataclasses.replace(ended, state="interrupted", cause=None, message=outcome.sentence())
+        cause, message = outcome.cause(), outcome.sentence()
+        if blamed is not None:
+            cause, message = blamed.cause, sentence(job.id12, blamed, outcome.attempt)
+        return dataclasses.replace(ended, state="failed", cause=cause, message=message)
 
     def _count(self, job: Job, state: str, attempt: Path | None) -> None:
         self.tally[state] += 1
-        self._listener.ended(job, state, self._store.read_status(job.id12, job.replicate), attempt)
-
-
-def cause_of(outcome: Outcome) -> str:
-    """One of the store's causes for a process that said nothing itself."""
-    if outcome.out_of_memory:
-        return "oom"
-    if outcome.code == DISK_FULL:
-        return "disk"
-    return "signal" if outcome.code is not None and outcome.code < 0 else "ended-early"
+        status = self._store.read_status(job.id12, job.replicate)
+        self._fail_fast.saw(state, status)
+        self._listener.ended(job, state, status, attempt)
 
 
 def exit_code(tally: Counter[str], stop: Stop) -> int:

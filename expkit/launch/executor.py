@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from expkit import plugins
+from expkit.launch.failure import DISK_FULL
 from expkit.plugins import Plugin
 
 
@@ -19,11 +21,19 @@ class Outcome:
     """Exit code, negative for a signal; None where it was lost together with its server."""
     out_of_memory: bool = False
     """The kernel killed something for memory while it ran."""
+    rank: int = 0
+    """The first rank that failed, where one did."""
+
+    def cause(self) -> str:
+        """One of the store's causes, for a trial that could not say it itself."""
+        if self.out_of_memory:
+            return "oom"
+        if self.code == DISK_FULL:
+            return "disk"
+        return "signal" if self.code is not None and self.code < 0 else "ended-early"
 
     def sentence(self) -> str:
         """What happened, for a trial that could not say it itself."""
-        import signal
-
         if self.out_of_memory:
             return "killed by the kernel: out of memory"
         if self.code is None:
@@ -45,7 +55,7 @@ class Executor(Plugin):
         """Begin whatever makes the first submission fast; returns at once."""
 
     def submit(self, attempt: Path) -> None:
-        """Start the trial of this attempt's folder; its first rank writes rank0.log there."""
+        """Start the trial of this attempt's folder; rank r writes rank<r>.log there."""
         raise NotImplementedError
 
     def poll(self, timeout_s: float) -> list[Outcome]:

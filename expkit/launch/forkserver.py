@@ -1,4 +1,4 @@
-"""Fork server: a process that has imported torch and run nothing, and forks a fresh process for each trial.
+"""Fork server: a process that has imported torch and run nothing, and forks a fresh process for each rank of a trial.
 
 `python -P -m expkit.launch.forkserver FD fork|spawn`, started by `launch.workers`, which holds the other end of the
 socket FD. Importing torch and torch._dynamo costs 3 s once; after that a trial starts in 20 ms. It must never run a
@@ -6,10 +6,11 @@ torch operation with more than one thread: libgomp would hang in the children. W
 executes a fresh interpreter for each trial, which costs those 3 s every time.
 
 Lines of JSON, both ways:
-    {"do": "start", "key": 1, "attempt": "/runs/...", "env": {...}}    -> {"key": 1, "pid": 4711}
-    {"do": "signal", "key": 1, "number": 15}                           a trial's whole session with 9, else its leader
-    trial ended                                                        -> {"key": 1, "exit": 0}, negative for signals
-The end of the socket is the end of everything: all sessions are killed, then the server leaves.
+    {"do": "start", "key": 1, "attempt": "/runs/...", "rank": 0, "env": {...}}    -> {"key": 1, "pid": 4711}
+    {"do": "signal", "key": 1, "number": 15}                           a rank's whole session with 9, else its leader
+    rank ended                                                         -> {"key": 1, "exit": 0}, negative for signals
+The end of the socket is the end of everything: all sessions are killed, then the server leaves. It has a guard, so
+that the same happens where the driver and the server are killed at once.
 """
 
 from __future__ import annotations
@@ -27,52 +28,59 @@ from pathlib import Path
 from typing import Any
 
 from expkit.launch import process
+from expkit.launch.guard import guarded
+from expkit.launch.wake import Wake
+from expkit.store.layout import Layout
 
 PRELOAD = ("torch", "torch._dynamo", "numpy", "pyarrow.parquet", "pydantic", "yaml", "expkit.launch.worker",
            "expkit.launch.reference", "expkit.store.metrics", "expkit.loggers.parquet")  # fmt: skip
 """What a trial would import before its first batch."""
-LOG = "rank0.log"
 
 
 def main(argv: list[str]) -> int:
     """Serve until the other end of the socket is closed."""
     channel = socket.socket(fileno=int(argv[0]))
-    process.die_with_parent()  # while importing, nobody listens to the socket
-    if argv[1] == "fork":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
+    process.die_with_parent(signal.SIGTERM)  # passed on to the server, which may be importing and hear nothing else
+    code = guarded(lambda lifeline: _serve(channel, argv[1], lifeline), [signal.SIGTERM])
+    return code if code >= 0 else 128 - code
+
+
+def _serve(channel: socket.socket, isolation: str, lifeline: int) -> int:
+    process.die_with_parent()  # while importing, nobody looks at the lifeline
+    if isolation == "fork":
         for module in PRELOAD:
             importlib.import_module(module)
-    process.die_with_parent(0)  # from here on the end of the socket says it, and we take the trials along
-    process.adopt_orphans()
+    process.die_with_parent(0)  # from here on the lifeline and the socket say it, and we take the trials along
     process.call_yourself("expkit-server")
-    _Server(channel, argv[1]).run()
+    _Server(channel, isolation, lifeline).run()
     return 0
 
 
 class _Server:
     """The loop: requests from the socket, ends of children from SIGCHLD."""
 
-    def __init__(self, channel: socket.socket, isolation: str) -> None:
+    def __init__(self, channel: socket.socket, isolation: str, lifeline: int) -> None:
         self._channel = channel
         self._isolation = isolation
+        self._lifeline = lifeline
         self._pids: dict[int, int] = {}  # key -> pid, of the living
         self._unread = b""
         self._warm = False
-        self._wake_r, self._wake_w = os.pipe()
-        os.set_blocking(self._wake_w, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler must be there for the pipe to be written
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._own_pid = os.getpid()
         signal.signal(signal.SIGTERM, self._leave)
-        signal.set_wakeup_fd(self._wake_w, warn_on_full_buffer=False)
+        self._wake = Wake()
 
     def run(self) -> None:
-        """Until the socket ends; no trial survives it."""
+        """Until socket or lifeline end; no trial survives it."""
+        sources = [self._channel.fileno(), self._wake.descriptor, self._lifeline]
         try:
             while True:
-                ready, _, _ = select.select([self._channel.fileno(), self._wake_r], [], [])
-                if self._wake_r in ready:
-                    os.read(self._wake_r, 4096)
+                ready, _, _ = select.select(sources, [], [])
+                if self._wake.descriptor in ready:
+                    self._wake.clear()
                     self._reap()
-                if self._channel.fileno() in ready and not self._read():
+                if self._lifeline in ready or (self._channel.fileno() in ready and not self._read()):
                     return
         finally:
             self._kill_all()
@@ -95,9 +103,44 @@ class _Server:
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _be_a_trial(request, server, self._isolation, (self._channel.fileno(), self._wake_r, self._wake_w))
+            self._be_a_rank(request, server)
         self._pids[request["key"]] = pid
         self._send({"key": request["key"], "pid": pid})
+
+    def _be_a_rank(self, request: dict[str, Any], server: int) -> None:
+        """The child's whole life; never returns."""
+        code = 70
+        try:
+            os.setsid()
+            _redirect(Layout.log(Path(request["attempt"]), request["rank"]))
+            process.die_with_parent()
+            if os.getppid() != server:
+                os._exit(128 + signal.SIGKILL)  # the server ended between fork and wish
+            self._forget()
+            os.environ.clear()
+            os.environ.update(request["env"])
+            if self._isolation == "spawn":
+                command = [sys.executable, "-P", "-m", "expkit.launch.worker", request["attempt"]]
+                os.execve(command[0], command, dict(os.environ))  # noqa: S606
+            code = _train(request["attempt"])
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _forget(self) -> None:
+        """Nothing of the server stays open or listening in a rank."""
+        self._wake.forget()
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self._channel.close()
+        os.close(self._lifeline)
 
     def _warm_up(self, attempt: Path) -> None:
         from expkit.launch import worker
@@ -141,8 +184,9 @@ class _Server:
         self._end_strays()
 
     def _leave(self, *_: object) -> None:
-        self._kill_all()
-        os._exit(143)
+        if os.getpid() == self._own_pid:  # and not a rank that has not forgotten us yet
+            self._kill_all()
+        os._exit(128 + signal.SIGTERM)
 
     def _send(self, reply: dict[str, Any]) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the driver has gone: the next read ends us
@@ -155,33 +199,6 @@ def _ended_child() -> int | None:
     except ChildProcessError:
         return None
     return found.si_pid if found else None
-
-
-def _be_a_trial(request: dict[str, Any], server: int, isolation: str, inherited: tuple[int, ...]) -> None:
-    """The child's whole life; never returns."""
-    code = 70
-    try:
-        os.setsid()
-        _redirect(Path(request["attempt"]) / LOG)
-        process.die_with_parent()
-        if os.getppid() != server:
-            os._exit(128 + signal.SIGKILL)  # the server ended between fork and wish
-        _forget_the_server(inherited)
-        os.environ.clear()
-        os.environ.update(request["env"])
-        if isolation == "spawn":
-            command = [sys.executable, "-P", "-m", "expkit.launch.worker", request["attempt"]]
-            os.execve(command[0], command, dict(os.environ))  # noqa: S606
-        code = _train(request["attempt"])
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
 
 
 def _train(attempt: str) -> int:
@@ -202,15 +219,6 @@ def _redirect(log: Path) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
-
-
-def _forget_the_server(inherited: tuple[int, ...]) -> None:
-    signal.set_wakeup_fd(-1)
-    for number in (signal.SIGCHLD, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for fd in inherited:
-        os.close(fd)
 
 
 if __name__ == "__main__":

@@ -44,6 +44,28 @@ def children(parent: int) -> list[int]:
     return [pid for pid in pids if (fields := _stat(pid)) and fields[1] == str(parent)]
 
 
+def end_children() -> None:
+    """Kill and wait for every child of ours until none is left; with `adopt_orphans` that means all descendants."""
+    while pids := children(os.getpid()):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, 0)
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """Ids of all processes that were started with an environment variable of this value, as far as we may look."""
+    wanted = f"{name}={value}".encode()
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found
+
+
 def is_running(pid: int) -> bool:
     """Whether there is such a process and it has not ended."""
     fields = _stat(pid)
@@ -73,7 +95,8 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def age_s() -> float:
-    """How long this process has been there, to 10 ms; a forked one counts from its fork."""
+def started_s() -> float:
+    """When this process began, on the clock of `perf_counter`, to 10 ms; a forked one counts from its fork."""
     ticks = int(_stat(os.getpid())[19])
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.perf_counter() - age_s

@@ -13,6 +13,7 @@ from expkit import provenance
 from expkit.errors import EnvironmentFault
 from expkit.launch.drive import MISSING, Drive, Job, Order, Stop
 from expkit.launch.executor import Executor
+from expkit.launch.fail_fast import FailFast
 from expkit.launch.progress import say, watcher
 from expkit.launch.trials import add, refuse_what_cannot_run
 from expkit.store.lock import acquire
@@ -44,8 +45,12 @@ class Session:
         *,
         states: Collection[str] = MISSING,
         target_hash: str | None = None,
+        succeeded: bool = False,
     ) -> Counter[str]:
-        """Run jobs and give the states that they ended in; nothing is started for none."""
+        """Run jobs and give the states that they ended in; nothing is started for none.
+
+        `succeeded`: others of the same sweep have had results, so failures in a row do not stop it.
+        """
         if not jobs or self.stop.number is not None:
             return Counter()
         refuse_what_cannot_run(job.cell.trial for job in jobs)
@@ -53,7 +58,8 @@ class Session:
         add(self._store, (job.cell.trial for job in jobs))
         with watcher(len(jobs), metric, self._store.layout) as listener:
             order = self._order.with_target(target_hash)
-            drive = Drive(self._store, self._executor, order, self._provenance, listener, self.stop)
+            fail_fast = FailFast(succeeded=succeeded)
+            drive = Drive(self._store, self._executor, order, self._provenance, listener, self.stop, fail_fast)
             try:
                 return drive.run(jobs, states=states)
             except OSError as e:

@@ -14,16 +14,19 @@ def reasons(
     clocks: Mapping[str, float],
     *,
     threads: int,
-    on_cpu: bool,
+    alone_on_cpu: bool,
     resumed: bool,
     shared: bool,
     reference_s: tuple[float, float],
 ) -> list[str]:
-    """Words among resumed, shared, contention, drift; none where the timing is valid."""
+    """Words among resumed, shared, contention, drift; none where the timing is valid.
+
+    `alone_on_cpu`: one rank and no accelerator; a rank that waits for another or for a device is idle by right.
+    """
     found = {
         "resumed": resumed,
         "shared": shared,
-        "contention": on_cpu and contended(clocks["train_s"], clocks["cpu_s"], threads),
+        "contention": alone_on_cpu and contended(clocks["train_s"], clocks["cpu_s"], threads),
         "drift": drifted(*reference_s),
     }
     return [reason for reason, holds in found.items() if holds]

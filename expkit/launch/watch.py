@@ -56,8 +56,10 @@ class Asked:
 class Heart:
     """A thread that says every second that we live and how far we are, and ends us when the driver has gone."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: Attempt, *, beats: bool = True) -> None:
+        """`beats` is for one rank of a trial; the others only look for the driver."""
         self._attempt = attempt
+        self._beats = beats
         self._trainer: Any = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -76,8 +78,9 @@ class Heart:
 
     def _beat(self) -> None:
         while True:
-            with contextlib.suppress(OSError):  # a full disk must not end the trial from here
-                self._attempt.heartbeat(*self._progress())
+            if self._beats:
+                with contextlib.suppress(OSError):  # a full disk must not end the trial from here
+                    self._attempt.heartbeat(*self._progress())
             if self._stop.wait(HEARTBEAT_S):
                 return
             if self._attempt.driver_owner.alive() is False and os.getsid(0) == os.getpid():

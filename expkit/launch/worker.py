@@ -1,7 +1,8 @@
 """Worker: one attempt at a trial in a process of its own, from the folder on disk to its final status.
 
 `python -P -m expkit.launch.worker runs/trials/<id12>/r0/attempts/1`. Exit code 0: complete or diverged; 1: failed;
-128 + n: interrupted by signal n. Nothing is complete before its last metrics are on disk.
+128 + n: interrupted by signal n. Nothing is complete before its last metrics are on disk, and all ranks have trained.
+A trial of several ranks has such a process for each, told by the usual variables; only rank 0 writes the status.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from expkit import plugins, provenance
+from expkit import dist, plugins, provenance
 from expkit.errors import Interruption
 from expkit.launch import process
 from expkit.launch.attempt import Attempt
 from expkit.launch.compose import compose, own_sources
 from expkit.launch.failure import DISK_FULL, cause_of, message_of
 from expkit.launch.neighbours import Neighbours
+from expkit.launch.ranks import write_failure
 from expkit.launch.reference import Reference, measure
 from expkit.launch.setting import setting, setting_hash
 from expkit.launch.timing import reasons
@@ -33,6 +35,7 @@ from expkit.spec.files import load_recipe
 from expkit.spec.recipe import Recipe
 from expkit.store.lock import lock_dir
 from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.precision import device_of
 from expkit.trainer.trainer import Trainer
 
 
@@ -44,6 +47,10 @@ def main(argv: list[str]) -> int:
 def run_attempt(attempt_dir: Path) -> int:
     """Train what the folder says and write how it went; the exit code of this process."""
     attempt = Attempt.open(attempt_dir)
+    return _lead(attempt) if dist.rank() == 0 else _follow(attempt)
+
+
+def _lead(attempt: Attempt) -> int:
     with Asked() as asked, Heart(attempt) as heart, Neighbours(lock_dir()) as neighbours:
         try:
             attempt.begin()
@@ -55,19 +62,39 @@ def run_attempt(attempt_dir: Path) -> int:
     return 0
 
 
+def _follow(attempt: Attempt) -> int:
+    """Any rank but the first: trains, and says no more than why it could not."""
+    with Asked() as asked, Heart(attempt, beats=False) as heart:
+        try:
+            recipe = _recipe(attempt)
+            _clocks_of_all(_fit(attempt, recipe, asked, heart, [], process.started_s()))
+        except BaseException as e:
+            return _failed(attempt, asked, e)
+    return 0
+
+
 def _failed(attempt: Attempt, asked: Asked, error: BaseException) -> int:
     """Write why the trial has no result; the whole traceback goes to the log."""
     traceback.print_exception(error)
-    stopped = isinstance(error, Interruption | KeyboardInterrupt) and asked.number is not None
+    stopped = asked.number is not None and (
+        isinstance(error, Interruption | KeyboardInterrupt) or dist.world_size() > 1
+    )
     try:
-        if stopped:
-            attempt.end("interrupted", message=str(error))
-        else:
-            attempt.end("failed", cause=cause_of(error), message=message_of(error))
+        if dist.world_size() > 1 and not stopped:
+            write_failure(attempt.folder, dist.rank(), error, victim=isinstance(error, dist.RankLost))
+        if dist.rank() == 0:
+            _write_failed(attempt, stopped, error)
     except OSError:
         traceback.print_exc()
         return DISK_FULL  # the driver tries to write it in our place
     return 128 + (asked.number or 0) if stopped else 1
+
+
+def _write_failed(attempt: Attempt, stopped: bool, error: BaseException) -> None:
+    if stopped:
+        attempt.end("interrupted", message=str(error))
+    else:
+        attempt.end("failed", cause=cause_of(error), message=message_of(error))
 
 
 def warm_up(attempt_dir: Path) -> None:
@@ -94,6 +121,8 @@ class _Measured:
     recipe: Recipe
     before: Reference
     after: Reference
+    clocks: dict[str, float]
+    """Those of the slowest rank."""
     reasons: list[str]
     code_sha: str
 
@@ -114,7 +143,7 @@ class _Measured:
         return {
             "setting": values,
             "setting_hash": setting_hash(values),
-            "clocks": self.trainer.clocks,
+            "clocks": self.clocks,
             "timing_valid": not self.reasons,
             "timing_reasons": self.reasons,
             "effective": self.trainer.effective,
@@ -126,29 +155,50 @@ class _Measured:
 
 
 def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours) -> _Measured:
+    recipe = _recipe(attempt)
+    before, reference_s = _timed_reference()
+    started_s = process.started_s() + reference_s  # process start, were there no reference workload
+    trainer = _fit(attempt, recipe, asked, heart, [_recorder(attempt)], started_s)
+    clocks = _clocks_of_all(trainer)
+    after, _ = _timed_reference()
+    why = reasons(
+        clocks,
+        threads=recipe.runtime.threads,
+        alone_on_cpu=trainer.state.device.type == "cpu" and dist.world_size() == 1,
+        resumed=attempt.resumed,
+        shared=neighbours.seen(),
+        reference_s=(before.cpu_s, after.cpu_s),
+    )
+    return _Measured(trainer, recipe, before, after, clocks, why, _code_sha(recipe))
+
+
+def _recipe(attempt: Attempt) -> Recipe:
     recipe = load_recipe(attempt.recipe, trust_imports=attempt.trust)
     torch.set_num_threads(recipe.runtime.threads)
     sys.path[:0] = attempt.python_path
-    before, reference_s = _timed_reference()
-    logger = _recorder(attempt)
-    started_s = time.perf_counter() - process.age_s() + reference_s  # process start, were there no reference workload
-    trainer = compose(recipe, trust=attempt.trust, loggers=[logger], setup_started=started_s)
+    return recipe
+
+
+def _fit(
+    attempt: Attempt, recipe: Recipe, asked: Asked, heart: Heart, loggers: list[LoggerDestination], started_s: float
+) -> Trainer:
+    """Train to the end; the trainer is closed, so the last metrics are on disk."""
+    dist.initialize(device_of(recipe.runtime.device).type)
+    trainer = compose(recipe, trust=attempt.trust, loggers=loggers, setup_started=started_s)
     try:
         heart.watch(trainer)
         asked.watch(trainer)
         trainer.fit()
     finally:
-        trainer.close()  # the last metrics file
-    after, _ = _timed_reference()
-    why = reasons(
-        trainer.clocks,
-        threads=recipe.runtime.threads,
-        on_cpu=trainer.state.device.type == "cpu",
-        resumed=attempt.resumed,
-        shared=neighbours.seen(),
-        reference_s=(before.cpu_s, after.cpu_s),
-    )
-    return _Measured(trainer, recipe, before, after, why, _code_sha(recipe))
+        trainer.close()
+    return trainer
+
+
+def _clocks_of_all(trainer: Trainer) -> dict[str, float]:
+    """The clocks of the slowest rank; every rank has trained to its end when this comes back."""
+    clocks: dict[str, float] = max(dist.all_gather_json(trainer.clocks), key=lambda clocks: clocks["train_s"])
+    dist.shutdown()
+    return clocks
 
 
 def _recorder(attempt: Attempt) -> LoggerDestination:

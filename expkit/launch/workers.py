@@ -1,4 +1,4 @@
-"""The driver's end of the fork server: start a trial in a process of its own, signal it, hear how it ended."""
+"""The driver's end of the fork server: start a rank in a process of its own, signal it, hear how it ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from expkit.errors import EnvironmentFault
-from expkit.launch import process
+from expkit.launch import leftovers, process
+from expkit.launch.world import without_ranks
+from expkit.store.owner import Owner
 
 Isolation = Literal["fork", "spawn"]
 MALLOC = {
@@ -33,19 +35,20 @@ ONE_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 
 @dataclass(frozen=True)
 class Ended:
-    """How a trial's process ended: its exit code, negative for a signal, None where the server was lost with it."""
+    """How a rank's process ended: its exit code, negative for a signal, None where the server was lost with it."""
 
     key: int
     code: int | None
 
 
 class Workers:
-    """Processes for trials, all gone when this is closed or its owner dies. Starts the server at the first trial."""
+    """Processes for ranks, all gone when this is closed or its owner dies. Starts the server at the first trial."""
 
     def __init__(self, isolation: Isolation = "fork", threads: int = 1) -> None:
         self._isolation = isolation
         self._threads = threads
-        self._server: subprocess.Popen[bytes] | None = None
+        self.server: subprocess.Popen[bytes] | None = None
+        """The server's guard; the server itself is its child."""
         self._channel: socket.socket | None = None
         self._unread = b""
         self._pids: dict[int, int | None] = {}  # key -> pid, None until the server has told
@@ -57,9 +60,9 @@ class Workers:
             return
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", "expkit.launch.forkserver", str(theirs.fileno()), self._isolation]
-        self._server = subprocess.Popen(
+        self.server = subprocess.Popen(
             command,
-            env=worker_env(os.environ, self._threads),
+            env=self._env(),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=2,  # data on stdout is the driver's alone
@@ -68,17 +71,20 @@ class Workers:
         theirs.close()
         self._channel = ours
 
-    def start(self, attempt: Path) -> int:
-        """Start the trial of an attempt's folder; the key by which `signal` and `wait` know it."""
+    def start(self, attempt: Path, rank: int = 0, variables: Mapping[str, str] | None = None) -> int:
+        """Start a rank of an attempt's trial; the key by which `signal` and `wait` know it.
+
+        `variables` tell it of the others (World.env); a trial of one rank needs none.
+        """
         self.warm()
         self._next += 1
         self._pids[self._next] = None
-        env = worker_env(os.environ, self._threads)
-        self._send({"do": "start", "key": self._next, "attempt": str(attempt.resolve()), "env": env})
+        env = {**self._env(), **(variables or {})}
+        self._send({"do": "start", "key": self._next, "attempt": str(attempt.resolve()), "rank": rank, "env": env})
         return self._next
 
     def signal(self, key: int, number: int) -> None:
-        """SIGKILL goes to the trial's whole session, any other signal to its first process."""
+        """SIGKILL goes to the rank's whole session, any other signal to its first process."""
         if key in self._pids:
             self._send({"do": "signal", "key": key, "number": int(number)})
 
@@ -87,7 +93,7 @@ class Workers:
         return self._pids.get(key)
 
     def wait(self, timeout_s: float) -> list[Ended]:
-        """The trials that ended, as soon as one does; empty after the time-out."""
+        """The ranks that ended, as soon as one does; empty after the time-out."""
         if self._channel is None:
             return []
         ready, _, _ = select.select([self._channel], [], [], timeout_s)
@@ -101,16 +107,19 @@ class Workers:
 
     def close(self) -> None:
         """End everything that still runs, at once."""
-        if self._channel is None or self._server is None:
+        if self._channel is None or self.server is None:
             return
         self._channel.close()
         try:
-            self._server.wait(10)
+            self.server.wait(10)
         except subprocess.TimeoutExpired:
-            self._server.kill()
-            self._server.wait()
+            self.server.kill()
+            self.server.wait()
         self._sweep_up()
-        self._channel = self._server = None
+        self._channel = self.server = None
+
+    def _env(self) -> dict[str, str]:
+        return {**worker_env(without_ranks(os.environ), self._threads), **leftovers.mark(Owner.this_process())}
 
     def _note(self, reply: dict[str, Any]) -> Ended | None:
         if "pid" in reply:
@@ -123,6 +132,7 @@ class Workers:
         """The server has died: its trials die with it; the next start begins a new one."""
         keys, told = list(self._pids), any(self._pids.values())
         self.close()
+        leftovers.end_all(Owner.this_process())  # its guard has done so, unless that was killed as well
         if not told:
             raise EnvironmentFault("the fork server ended before it could start a trial; its reason stands above")
         return [Ended(key, None) for key in keys]

@@ -3,7 +3,8 @@
 sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  study.journal  report/
 trials/<id12>/   trial.json  recipe.yaml
    r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
-      attempts/<k>/  attempt.json  events.jsonl  rank<r>.log  metrics-000000.parquet ...  checkpoints/  profile/
+      attempts/<k>/  attempt.json  events.jsonl  rank<r>.log  rank<r>.failure.json  metrics-000000.parquet ...
+                     checkpoints/  profile/
 provenance/<hash>.json    what many replicates share
 """
 
@@ -134,6 +135,11 @@ class Layout:
     def ranks(attempt_dir: Path) -> list[int]:
         """Which ranks have a log."""
         return sorted(int(match[1]) for p in attempt_dir.glob("rank*.log") if (match := _LOG.fullmatch(p.name)))
+
+    @staticmethod
+    def rank_failure(attempt_dir: Path, rank: int) -> Path:
+        """Why a rank of a trial of several ended without a result, written by itself."""
+        return attempt_dir / f"rank{rank}.failure.json"
 
     @staticmethod
     def metrics(attempt_dir: Path, rank: int, part: int) -> Path:

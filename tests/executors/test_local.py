@@ -114,7 +114,7 @@ def test_a_process_that_has_trained_is_never_used_again_and_starts_in_a_moment(e
 def test_the_server_has_one_thread_and_has_run_nothing(executor: Executor, lab: Lab) -> None:
     _, attempt = attempt_of(lab, 8)
     executor.submit(attempt)
-    server = executor._workers._server.pid  # type: ignore[attr-defined]
+    (server,) = process.children(executor._workers.server.pid)  # type: ignore[attr-defined]
     assert outcomes(executor, 1)[0].code == 0
     assert len(list(Path(f"/proc/{server}/task").iterdir())) == 1
 

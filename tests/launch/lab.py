@@ -182,7 +182,7 @@ class Lab:
                 here = (folder / "cwd").readlink() == self.folder
             except OSError:
                 continue
-            if here and process.is_running(int(folder.name)) and int(folder.name) != KeptWorkers.server_pid():
+            if here and process.is_running(int(folder.name)) and int(folder.name) not in KeptWorkers.servers():
                 found.append(int(folder.name))
         return found
 
@@ -206,9 +206,10 @@ class KeptWorkers(Workers):
         return cls._only
 
     @classmethod
-    def server_pid(cls) -> int | None:
-        """The process of the server, where there is one."""
-        return cls._only._server.pid if cls._only and cls._only._server else None
+    def servers(cls) -> list[int]:
+        """The server and its guard, where there are any."""
+        guard = cls._only.server.pid if cls._only and cls._only.server else None
+        return [guard, *process.children(guard)] if guard else []
 
     def close(self) -> None:
         """End what runs; the server stays."""

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from expkit.errors import EnvironmentFault, PluginError, TrialFailure
-from expkit.launch.drive import cause_of as cause_of_outcome
 from expkit.launch.executor import Outcome
 from expkit.launch.failure import cause_of, message_of
 
@@ -67,8 +66,8 @@ def test_errors_of_the_user_need_no_traceback() -> None:
 def test_processes_that_said_nothing() -> None:
 
     at = Path("attempt")
-    assert cause_of_outcome(Outcome(at, -9)) == "signal"
+    assert (Outcome(at, -9)).cause() == "signal"
     assert "SIGKILL" in Outcome(at, -9).sentence()
-    assert cause_of_outcome(Outcome(at, -9, out_of_memory=True)) == "oom"
-    assert cause_of_outcome(Outcome(at, 0)) == "ended-early"
-    assert cause_of_outcome(Outcome(at, 74)) == "disk"
+    assert (Outcome(at, -9, out_of_memory=True)).cause() == "oom"
+    assert (Outcome(at, 0)).cause() == "ended-early"
+    assert (Outcome(at, 74)).cause() == "disk"

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from expkit.errors import EnvironmentFault
-from expkit.launch import process
+from expkit.launch import leftovers, process
 from expkit.launch.workers import Ended, Workers, worker_env
+from expkit.store.owner import Owner
 from tests.launch.lab import ROOT, until
 
 
@@ -57,19 +58,21 @@ def test_signals_end_a_trial_whose_code_is_negative_then(server: Workers, tmp_pa
 DRIVER = """
 import sys
 from pathlib import Path
+from expkit.launch import process
 from expkit.launch.workers import Workers
 workers = Workers("spawn")
 key = workers.start(Path(sys.argv[1]))
 while workers.pid(key) is None:
     workers.wait(0.1)
-print(workers.pid(key), workers._server.pid, flush=True)
+guard = workers.server.pid
+print(workers.pid(key), *process.children(guard), guard, flush=True)
 while True:
     print(workers.wait(1.0), flush=True)
 """
 TRIAL = """
 import os, sys, time
 if "expkit.launch.worker" in sys.orig_argv:
-    os.system("sleep 977 & HELPERS")
+    os.system("sleep 977 & setsid sleep 976 &")
     time.sleep(60)
 """
 
@@ -80,27 +83,35 @@ def helpers() -> list[int]:
     return [int(pid) for pid, args in lines if args in ("sleep 977", "sleep 976")]
 
 
-@pytest.mark.parametrize(("victim", "more"), [("driver", "setsid sleep 976 &"), ("server", "")])
-def test_kill_9_of_driver_or_server_takes_the_trial_and_its_helpers_along(
-    victim: str, more: str, tmp_path: Path
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(TRIAL.replace("HELPERS", more))
+@pytest.mark.parametrize("victims", ["driver", "server", "guard", "driver server", "driver guard", "server guard",
+                                     "driver server guard"])  # fmt: skip
+def test_row_33_kill_9_takes_the_trial_and_all_its_helpers_along(victims: str, tmp_path: Path) -> None:
+    """One helper is in the trial's session, one in a session of its own; who kills all three needs the next driver."""
+    (tmp_path / "sitecustomize.py").write_text(TRIAL)
     env = worker_env({**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}, 1)
     command = [sys.executable, "-c", DRIVER, str(tmp_path)]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as driver:
         assert driver.stdout is not None
-        trial, server = map(int, driver.stdout.readline().split())
-        until(lambda: len(helpers()) == (2 if more else 1))
+        trial, server, guard = map(int, driver.stdout.readline().split())
+        until(lambda: len(helpers()) == 2)
+        owner = Owner.of(driver.pid)
+        assert leftovers.end(owner) == []  # it lives
         assert process.is_running(trial)
-        os.kill(driver.pid if victim == "driver" else server, signal.SIGKILL)
-        until(lambda: not (process.is_running(trial) or process.is_running(server) or helpers()), 5)
+        pids = {"driver": driver.pid, "server": server, "guard": guard}
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # none of them sees another go
+            for victim in victims.split():
+                os.kill(pids[victim], number)
+        if len(victims.split()) == 3:
+            driver.wait()
+            assert len(helpers()) == 2
+            assert sorted(helpers()) == sorted(leftovers.end(owner))
+        until(lambda: not (any(map(process.is_running, (trial, server, guard))) or helpers()), 5)
         left = helpers()
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         driver.kill()
     assert left == []
-    assert not process.is_running(trial)
-    assert not process.is_running(server)
+    assert [pid for pid in (trial, server, guard) if process.is_running(pid)] == []
 
 
 NO_TORCH = """

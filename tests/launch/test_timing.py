@@ -14,12 +14,12 @@ from expkit.launch.timing import contended, drifted, reasons
 
 def test_a_quiet_trial_has_no_reason() -> None:
     clocks = {"train_s": 3.0, "cpu_s": 2.95}
-    assert reasons(clocks, threads=1, on_cpu=True, resumed=False, shared=False, reference_s=(1.0, 1.09)) == []
+    assert reasons(clocks, threads=1, alone_on_cpu=True, resumed=False, shared=False, reference_s=(1.0, 1.09)) == []
 
 
 def test_each_reason_has_its_word() -> None:
     clocks = {"train_s": 3.4, "cpu_s": 3.0}
-    found = reasons(clocks, threads=1, on_cpu=True, resumed=True, shared=True, reference_s=(1.0, 1.2))
+    found = reasons(clocks, threads=1, alone_on_cpu=True, resumed=True, shared=True, reference_s=(1.0, 1.2))
     assert found == ["resumed", "shared", "contention", "drift"]
 
 
@@ -35,7 +35,7 @@ def test_contention_is_wall_over_cpu_time_of_each_thread(
 
 def test_waiting_for_an_accelerator_is_no_contention() -> None:
     clocks = {"train_s": 3.0, "cpu_s": 1.0}
-    assert reasons(clocks, threads=1, on_cpu=False, resumed=False, shared=False, reference_s=(1.0, 1.0)) == []
+    assert reasons(clocks, threads=1, alone_on_cpu=False, resumed=False, shared=False, reference_s=(1.0, 1.0)) == []
 
 
 def test_drift_is_ten_percent_either_way() -> None:
