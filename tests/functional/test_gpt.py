@@ -44,7 +44,7 @@ def test_a_shorter_sequence_is_answered_as_the_beginning_of_a_longer_one() -> No
 
 def test_untrained_it_guesses_and_the_loss_is_the_log_of_the_vocabulary() -> None:
     module, ids_NT = made(), some_ids()
-    assert module.loss(module(ids_NT), ids_NT.roll(1)).item() == pytest.approx(math.log(11), abs=0.03)
+    assert module.loss(module(ids_NT), ids_NT.roll(1)).item() == pytest.approx(math.log(11), abs=0.3)
 
 
 def test_the_loss_is_a_mean_over_tokens_for_ids_and_for_smoothed_targets() -> None:
