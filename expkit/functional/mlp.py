@@ -25,9 +25,9 @@ class MLP(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         return self.layers(inputs)  # type: ignore[no-any-return]
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy of the batch in nats."""
-        return soft_cross_entropy(outputs, targets)
+    def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+        """Mean cross-entropy of the batch in nats; `none` gives that of each sample."""
+        return soft_cross_entropy(outputs, targets, reduction)
 
     def metrics(self) -> dict[str, Mean]:
         """Fresh accuracy and cross-entropy."""

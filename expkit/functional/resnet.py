@@ -47,9 +47,9 @@ class ResNet(nn.Module):
         features_ND = self.stages(h_NCHW).mean((2, 3))
         return self.head(features_ND)  # type: ignore[no-any-return]
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy of the batch in nats."""
-        return soft_cross_entropy(outputs, targets)
+    def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+        """Mean cross-entropy of the batch in nats; `none` gives that of each sample."""
+        return soft_cross_entropy(outputs, targets, reduction)
 
     def metrics(self) -> dict[str, Mean]:
         """Fresh accuracy and cross-entropy."""

@@ -15,12 +15,23 @@ from expkit.testing.suites import Check, checks, name_of_check
 KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
 MORE: dict[str, list[dict[str, Any]]] = {
     "blurpool": [{"blur_first": False, "min_channels": 1}],
+    "colout": [{"batch": False, "p_row": 0.5}, {"p_row": 0, "p_col": 0}],
+    "cutmix": [{"interpolate_loss": True, "uniform_sampling": True}, {"alpha": 0}],
     "ema": [{"half_life": "2ba"}, {"smoothing": 0.5, "ema_start": "1ba", "update_interval": "2ba"}],
     "label_smoothing": [{"smoothing": 0}],
+    "mixup": [{"alpha": 1.0, "interpolate_loss": True}, {"alpha": 0}],
     "progressive_resizing": [
         {"mode": "crop"},
         {"delay_fraction": 0.8, "finetune_fraction": 0.2},
         {"initial_scale": 1.0},
+    ],
+    "selective_backprop": [
+        {"start": 0.0, "end": 1.0, "interrupt": 0, "keep": 0.3, "scale_factor": 0.5},
+        {"keep": 1.0},
+    ],
+    "seq_length_warmup": [
+        {"min_seq_length": 4, "step_size": 4, "duration": 1.0, "truncate": False},
+        {"min_seq_length": 16},
     ],
     "console": [{"interval_s": 0}],
     "mlp": [{"hidden": [], "num_classes": 3}, {"dropout": 0.5, "hidden": [8, 8]}],

@@ -1,0 +1,65 @@
+"""Selective backprop: easy samples are not trained on, so that the backward pass has less to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from expkit.trainer.algorithm import Algorithm
+
+
+@dataclass
+class SelectiveBackprop(Algorithm):
+    """Trains on part of each batch, drawn so that samples with a high loss are likelier; costs a forward pass more.
+
+    The loss of the model is the mean over samples; where it takes `reduction="none"` (ours and torch's do), scoring is
+    one call. While it selects, `train/loss` is that of the samples chosen, so the series jumps up; compare evaluations.
+    Choosing comes before the batch is split, so a batch in parts trains on the same samples as the batch in one.
+    """
+
+    before = frozenset({"channels_last", "colout", "progressive_resizing", "seq_length_warmup"})
+    changes_batch = True
+    paper = "Jiang et al. 2019, Accelerating Deep Learning by Focusing on the Biggest Losers, arXiv 1910.00762"
+
+    start: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of training after which samples are selected."""
+    end: Annotated[float, Field(ge=0, le=1)] = 0.9
+    """Share of training after which batches are whole again."""
+    keep: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Share of a batch that is trained on; 1 changes nothing."""
+    scale_factor: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Scale of height and width of the images that are scored, for models that take any size; 1 scores them whole."""
+    interrupt: Annotated[int, Field(ge=0)] = 2
+    """Every so many batches of an epoch one is trained whole: 2 takes turns, 0 never does, 1 always, to no effect."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.start >= self.end:
+            raise ValueError(f"start must be below end, but got {self.start} and {self.end}")
+
+    def after_dataloader(self, state: Any, logger: Any) -> None:
+        from expkit.functional import selective_backprop as functional
+        from expkit.trainer import batch
+
+        now = state.timestamp.batch_in_epoch
+        if self.keep == 1 or batch.num_samples(state.batch) < 2:
+            return
+        if functional.is_due(state.progress, now, self.start, self.end, self.interrupt):
+            rng = state.rng("selective_backprop", state.rank, state.timestamp.batch)  # other ranks have other samples
+            chosen = functional.select(self._losses(state), self.keep, rng).to(state.device)
+            inputs, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
+            state.batch = batch.replace(state.batch, inputs=inputs[chosen], targets=targets[chosen])
+            self.effective = True
+
+    def _losses(self, state: Any) -> Any:
+        from expkit.functional import selective_backprop as functional
+        from expkit.trainer import batch
+        from expkit.trainer.precision import autocast
+
+        inputs = functional.shrink(batch.inputs_of(state.batch), self.scale_factor)
+        with autocast(state.device, state.precision):
+            return functional.score(
+                state.model, state.loss_fn, inputs, batch.targets_of(state.batch), state.microbatch_size
+            )
