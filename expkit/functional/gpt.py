@@ -71,9 +71,9 @@ class GPT(nn.Module):
         logits_NTC = F.linear(self.norm(self.blocks(x_NTD)), self.tokens.weight)
         return logits_NTC.transpose(1, 2)
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy of a token in nats; ids (N, T) or probabilities (N, C, T)."""
-        return soft_cross_entropy(outputs, targets)
+    def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+        """Mean cross-entropy of a token in nats; ids (N, T) or probabilities (N, C, T); `none` gives each one's."""
+        return soft_cross_entropy(outputs, targets, reduction)
 
     def metrics(self) -> dict[str, Mean]:
         """Fresh accuracy and cross-entropy, each token counting once."""

@@ -54,6 +54,7 @@ def test_the_loss_is_a_mean_over_tokens_for_ids_and_for_smoothed_targets() -> No
     by_hand = [-logits_NCT[n].log_softmax(0)[targets_NT[n, t], t] for n in range(3) for t in range(6)]
     expected = torch.stack(by_hand).mean()
     torch.testing.assert_close(module.loss(logits_NCT, targets_NT), expected)
+    torch.testing.assert_close(module.loss(logits_NCT, targets_NT, "none").flatten(), torch.stack(by_hand))
     torch.testing.assert_close(module.loss(logits_NCT, one_hot(targets_NT, 11)), expected)
     uniform = -logits_NCT.log_softmax(1).mean()
     smoothed = smooth(logits_NCT, targets_NT, 0.2)
