@@ -45,6 +45,8 @@ class ProgressiveResizing(Algorithm):
         from expkit.functional import progressive_resizing as functional
         from expkit.trainer import batch
 
+        if batch.inputs_of(state.batch).ndim != 4:
+            return  # no image to shrink
         scale = functional.scale_at(state.progress, self.initial_scale, self.delay_fraction, self.finetune_fraction)
         height, width = full = tuple(batch.inputs_of(state.batch).shape[-2:])
         size = (

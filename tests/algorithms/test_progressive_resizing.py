@@ -8,7 +8,7 @@ import pytest
 from expkit.algorithms.progressive_resizing import ProgressiveResizing
 from expkit.errors import PluginError
 from expkit.loggers.memory import Memory
-from expkit.testing.training import train
+from expkit.testing.training import TOKENS, train
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.batch import inputs_of
 
@@ -57,6 +57,12 @@ def test_ranges_are_checked_also_where_composer_forgets_the_delay(bad: dict[str,
 def test_scale_one_all_along_has_no_effect_and_says_so() -> None:
     method = ProgressiveResizing(initial_scale=1.0)
     assert train([method]).losses == train().losses
+    assert not method.effective
+
+
+def test_tokens_are_no_images_which_has_no_effect_and_says_so() -> None:
+    method = ProgressiveResizing()
+    assert train([method], bench=TOKENS).losses == train(bench=TOKENS).losses
     assert not method.effective
 
 
