@@ -8,6 +8,13 @@ from collections.abc import Sequence
 from expkit.analysis.model import Interval
 
 CLOCK_NAMES = {"train_s": "the train clock", "cpu_s": "CPU time", "wall_s": "the wall clock"}
+TIMING_REASONS = {
+    "contention": "other work held the processor: wall / CPU above 1.1",
+    "drift": "the reference workload moved by more than 10 %",
+    "resumed": "continued from a checkpoint",
+    "shared": "ran beside other trials",
+}
+"""Why a trial's seconds cannot be trusted, by the word that its status has."""
 
 
 def clock_name(clock: str) -> str:

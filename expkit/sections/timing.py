@@ -9,18 +9,13 @@ from statistics import fmean
 from typing import ClassVar
 
 from expkit.analysis.model import Arm, Noise, Summary, TrialRow
+from expkit.analysis.phrases import TIMING_REASONS
 from expkit.report.blocks import Block, Cell, Column, Table, Text
 from expkit.report.charts import Words, bars
 from expkit.report.numbers import cell, count, fixed, level, ratio_cell, seconds, span, unique
 from expkit.report.ranking import ranked
 from expkit.report.section import Section
 
-REASONS = {
-    "contention": "other work held the processor: wall / CPU above 1.1",
-    "drift": "the reference workload moved by more than 10 %",
-    "resumed": "continued from a checkpoint",
-    "shared": "ran beside other trials",
-}
 UNBILLED = ("eval", "setup")
 
 
@@ -48,7 +43,7 @@ def _validity(summary: Summary) -> list[Block]:
         return [text]
     columns = (Column("reason", "reason"), Column("runs", "runs", "", "right"), Column("means", "meaning"))
     rows = tuple(
-        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(REASONS.get(why, "–"))}
+        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(TIMING_REASONS.get(why, "–"))}
         for why, k in sorted(bad.items())
     )
     return [text, Table(columns, rows, "Timings that are not valid", "A run may have several reasons.")]

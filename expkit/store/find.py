@@ -1,22 +1,29 @@
 """Finding a trial by what a person types: the first digits of its id, `last`, and which replicate of it.
 
-Reads names of folders alone; the records of trials only to tell apart those that a prefix fits.
+Reads names of folders; plans only where no folder fits (a trial that was not started has none), records of trials
+only to tell apart those that a prefix fits.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from expkit.errors import UsageError
 from expkit.store.layout import Layout
+from expkit.store.records import PlanRow
 from expkit.store.store import Store
 
 _WRITTEN = re.compile(r"(?P<trial>[^/\s]+)(?:[/\s]\s*r?(?P<replicate>\d+))?")
 _LAST = re.compile(r"last(?:~(?P<back>\d+))?")
 MOST_LISTED = 12
+
+
+class NoTrial(UsageError):
+    """No trial is called that."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,13 @@ def find(store: Store, written: str) -> Found:
     """`3f2a`, `3f2a r1`, `3f2a/r1`, `last` or `last~1`; UsageError where there is none, or where several fit."""
     match = _WRITTEN.fullmatch(written.strip())
     if match is None:
-        raise UsageError(f"{written!r} is no trial; write the first digits of its id, with a replicate as 3f2a/r1")
+        raise NoTrial(f"{written!r} is no trial; write the first digits of its id, with a replicate as 3f2a/r1")
     last = _LAST.fullmatch(match["trial"])
     found = _latest(store, int(last["back"] or 0)) if last else Found(find_trial(store, match["trial"]), None)
     if match["replicate"] is None:
         return found
-    replicate, there = int(match["replicate"]), store.replicates(found.id12)
-    if replicate not in there:
+    replicate = int(match["replicate"])
+    if replicate not in (there := store.replicates(found.id12)) and replicate not in (there := _all(store, found.id12)):
         have = ", ".join(f"r{r}" for r in there) or "none"
         raise UsageError(f"trial {found.id12} has no replicate r{replicate}; there are: {have}")
     return Found(found.id12, replicate)
@@ -48,11 +55,11 @@ def find(store: Store, written: str) -> Found:
 
 def find_trial(store: Store, prefix: str) -> str:
     """The id12 of the one trial whose id begins with `prefix`; all 64 digits will do."""
-    found = [name for name in trials(store.layout) if prefix and (name.startswith(prefix) or prefix.startswith(name))]
+    found = _fitting(trials(store.layout), prefix) or _fitting({row.id for row in _planned(store)}, prefix)
     if len(found) == 1:
         return found[0]
     if not found:
-        raise UsageError(f"there is no trial {prefix!r} in {store.layout.root}; expkit status lists what there is")
+        raise NoTrial(f"there is no trial {prefix!r} in {store.layout.root}; expkit status lists what there is")
     lines = [f"  {_described(store, name)}" for name in found[:MOST_LISTED]]
     more = [f"  and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
     raise UsageError("\n".join([f"{prefix!r} fits {len(found)} trials; give more digits:", *lines, *more]))
@@ -65,6 +72,19 @@ def trials(layout: Layout) -> list[str]:
             return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _fitting(names: Iterable[str], prefix: str) -> list[str]:
+    return sorted(name for name in names if prefix and (name.startswith(prefix) or prefix.startswith(name)))
+
+
+def _planned(store: Store) -> Iterator[PlanRow]:
+    for sweep in store.sweeps():
+        yield from store.read_plan(sweep)
+
+
+def _all(store: Store, id12: str) -> list[int]:
+    return sorted({*store.replicates(id12), *(row.replicate for row in _planned(store) if row.id == id12)})
 
 
 def _described(store: Store, id12: str) -> str:

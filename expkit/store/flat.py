@@ -28,9 +28,12 @@ def flat(values: Mapping[str, Any], prefix: str = "", *, empty: bool = False) ->
 
 
 def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    """What differs, sorted by key; two NaN are the same, `true` and 1 are not."""
+    """What differs, sorted by key; two NaN are the same, `true` and 1 are not, a map that is empty is as good as none
+    where the other side has keys in it."""
     left, right = dict(flat(a, empty=True)), dict(flat(b, empty=True))
-    pairs = {key: (left.get(key, ABSENT), right.get(key, ABSENT)) for key in sorted(left.keys() | right.keys())}
+    keys = sorted(left.keys() | right.keys())
+    above = {key[:at] for key in keys for at in range(len(key)) if key[at] == "."}
+    pairs = {key: (left.get(key, ABSENT), right.get(key, ABSENT)) for key in keys if key not in above}
     return [Difference(key, *pair) for key, pair in pairs.items() if not _same(*pair)]
 
 

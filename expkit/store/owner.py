@@ -36,15 +36,17 @@ class Owner:
         """A process of this host; start 0.0 where it is gone already."""
         return cls(host_name(), boot_id(), pid, _started(pid) or 0.0)
 
+    def of_another_boot(self) -> bool:
+        """Whether its host was this one, and was started anew since."""
+        return self.host == host_name() and self.boot_id.partition("/")[0] != boot_id().partition("/")[0]
+
     def alive(self) -> bool | None:
         """True or False where this process can tell, None where only a heartbeat could."""
         if self.host != host_name():
             return None
-        boot, _, namespace = self.boot_id.partition("/")
-        here, _, here_namespace = boot_id().partition("/")
-        if boot != here:
-            return False  # the host was started anew
-        if namespace != here_namespace:
+        if self.of_another_boot():
+            return False
+        if self.boot_id.partition("/")[2] != boot_id().partition("/")[2]:
             return None  # the same host seen from another container
         return _started(self.pid) == self.process_start
 

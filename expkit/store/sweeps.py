@@ -44,7 +44,8 @@ def plan_table(layout: Layout, sweep: str, set_aside: list[Unreadable]) -> pa.Ta
 
     path = layout.plan(sweep)
     try:
-        return pq.read_table(io.BytesIO(path.read_bytes())).select(plan_schema().names).cast(plan_schema())
+        table = pq.ParquetFile(io.BytesIO(path.read_bytes())).read(use_threads=False)  # no pool that outlives us
+        return table.select(plan_schema().names).cast(plan_schema())
     except FileNotFoundError:
         return None
     except (OSError, KeyError, pa.ArrowException) as e:
