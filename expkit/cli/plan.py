@@ -59,11 +59,10 @@ def plan(
 def arithmetic_lines(sweep: Sweep, counted: Arithmetic) -> list[str]:
     """The multiplication line by line, the reason under each rule, A/A repeats on a line of their own."""
     lines = [f"sweep {sweep.name}: recipe {sweep.recipe.name}"]
-    because = {f"{gone.rule} removes {gone.count:,}": gone.because for gone in counted.removed}
     for step in counted.steps:
         lines.append(f"{step.count:>12,}  {step.text}")
-        if because.get(step.text):
-            lines.append(f"{'':>12}  because {because[step.text]}")
+        if step.because:
+            lines.append(f"{'':>12}  because {step.because}")
     lines.append(f"{counted.trials:>12,}  trials over {counted.sets:,} sets in {counted.blocks:,} blocks")
     lines.append(f"{counted.repeats:>12,}  A/A repeats of the baseline {baseline(sweep)}, one a block")
     lines.append(f"{counted.replicates:>12,}  replicates in all")

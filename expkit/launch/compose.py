@@ -58,6 +58,7 @@ def compose(
         eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,
+        allow=recipe.allow,
     )
 
 

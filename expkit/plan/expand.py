@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import random
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from expkit.errors import Problem, SpecError
-from expkit.plan.designs import Digits
-from expkit.plan.space import Arm, Point, Space
+from expkit.plan.blocks import BASELINE, REPEAT, Blocks
+from expkit.plan.space import Arm
 from expkit.plan.trial import Cell, Role, Trial
-from expkit.spec.candidates import label_text
+from expkit.spec.axes import Point
 from expkit.spec.draft import Draft
 from expkit.spec.identity import Identifier
+from expkit.spec.labels import label_text
 from expkit.spec.recipe import Component, Recipe
 from expkit.spec.sweep import Level, Sweep
 from expkit.spec.tree import Problems
-
-_BASELINE, _REPEAT = -1, -2
-"""Codes beside those of the design's arms."""
-MAX_CONFIGURATIONS = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,74 +41,23 @@ def expand(sweep: Sweep) -> Iterator[Cell]:
 
 def baseline_trial(sweep: Sweep, seed: int, point: Point | None = None) -> Trial:
     """The baseline with a seed of choice, at the first value of each parameter unless told otherwise."""
-    where = tuple(0 for _ in sweep.parameters) if point is None else point
+    where = sweep.first if point is None else point
     return TrialMaker(sweep).trial(sweep.baseline, where, seed)
 
 
 def slots(sweep: Sweep) -> Iterator[Slot]:
     """The run order without recipes and ids: blocks in order, random within a block, the A/A repeat among them."""
-    space = Space(sweep)
-    codes = _codes(space)
-    extra = array("q", [_REPEAT] if space.has_baseline() else [_BASELINE, _REPEAT])
-    arms = _Arms(space)
+    blocks = Blocks(sweep)
     position = 0
-    points = itertools.product(*(range(len(p.values)) for p in sweep.parameters))
-    for block, (seed, point) in enumerate(itertools.product(sweep.seeds, points)):
-        order = array("q", (c for c in codes if not space.excluded(arms[c], point))) if sweep.exclusions else codes[:]
-        if not order:
-            continue
-        order.extend(extra)
-        random.Random(f"{sweep.order.seed}/{block}").shuffle(order)  # noqa: S311 (an order, no secret)
+    for block in blocks:
+        order = block.codes
+        order.extend([BASELINE, REPEAT] if blocks.needs_baseline(order) else [REPEAT])
+        random.Random(f"{sweep.order.seed}/{block.number}").shuffle(order)  # noqa: S311 (an order, no secret)
         for code in order:
-            arm = arms[code]
-            role: Role = "repeat" if code == _REPEAT else "baseline" if arm.label == arms.baseline else "arm"
-            yield Slot(arm, point, seed, role, int(code == _REPEAT), block, position)
+            arm = blocks.arm(code)
+            role: Role = "repeat" if code == REPEAT else "baseline" if arm.label == blocks.baseline.label else "arm"
+            yield Slot(arm, block.point, block.seed, role, int(code == REPEAT), block.number, position)
             position += 1
-
-
-def _codes(space: Space) -> array[int]:
-    """Arms of the design as numbers of mixed radix: eight bytes each, however many there are."""
-    sizes = [len(c) for c in space.choices]
-    _refuse_endless(space)
-    codes = array("q")
-    for digits in space.survivors():
-        code = 0
-        for digit, size in zip(digits, sizes, strict=True):
-            code = code * size + digit
-        codes.append(code)
-    return codes
-
-
-def _refuse_endless(space: Space) -> None:
-    num = math.prod(len(c) for c in space.choices)
-    if num > MAX_CONFIGURATIONS:
-        message = f"the design has {num:,} configurations, more than the {MAX_CONFIGURATIONS:,} that can be listed"
-        mark = space.sweep.marks["ablate"]
-        raise SpecError([Problem(mark.file, mark.line, mark.column, "ablate.candidates", message)])
-
-
-class _Arms:
-    """Arms by their codes, the last few kept."""
-
-    def __init__(self, space: Space) -> None:
-        self.space = space
-        self.baseline = space.baseline.label
-        self.kept: dict[int, Arm] = {_BASELINE: space.baseline, _REPEAT: space.baseline}
-
-    def __getitem__(self, code: int) -> Arm:
-        arm = self.kept.get(code)
-        if arm is None:
-            arm = self.space.at(self._digits(code))
-            if len(self.kept) < 65_536:
-                self.kept[code] = arm
-        return arm
-
-    def _digits(self, code: int) -> Digits:
-        digits = []
-        for choices in reversed(self.space.choices):
-            code, digit = divmod(code, len(choices))
-            digits.append(digit)
-        return tuple(reversed(digits))
 
 
 class TrialMaker:
@@ -133,7 +75,7 @@ class TrialMaker:
         """The trial of an arm at a point with a seed; SpecError where no recipe comes of it."""
         levels = tuple(levels)
         recipe = self._recipe(levels, point, seed)
-        values = self.sweep.values(point)
+        values = self.sweep.values(point, recipe)
         labels = tuple(sorted(level.label for level in levels))
         parameters = " ".join(f"{path}={label_text(value)}" for path, value in values.items())
         arm = "+".join(labels) or "none"

@@ -1,18 +1,18 @@
-"""All configurations of a sweep: sets of methods at their levels, and the rules that remove some of them."""
+"""All configurations of one grid of a sweep: sets of methods at their levels, and the rules that remove some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from expkit.errors import Problem, SpecError
-from expkit.plan.designs import DESIGNS, Digits
-from expkit.spec.sweep import Conflict, Exclusion, Level, Requirement, Sweep
+from expkit.plan.designs import Digits, design_of
+from expkit.spec.axes import Point
+from expkit.spec.labels import label_text
+from expkit.spec.recipe import Recipe
+from expkit.spec.sweep import Conflict, Exclusion, Grid, Level, Requirement, Sweep
 from expkit.spec.tree import Problems
 from expkit.spec.values import MISSING, value_at
-
-Point = tuple[int, ...]
-"""Per parameter the index into its values."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,13 @@ class Rule:
 
 
 class Space:
-    """The configurations of one sweep and what its conditions say of them."""
+    """The configurations of one grid and what the sweep's conditions say of them."""
 
-    def __init__(self, sweep: Sweep) -> None:
+    def __init__(self, sweep: Sweep, grid: Grid) -> None:
         self.sweep = sweep
-        self.choices = [(*(() if c.name in sweep.forced else (None,)), *c.levels) for c in sweep.candidates]
-        self.design = DESIGNS[sweep.design.kind]()
+        self.grid = grid
+        self.choices = [(*(() if c.name in sweep.forced else (None,)), *c.levels) for c in grid.candidates]
+        self.design = design_of(sweep.design.parts, self.choices)
         self.fixed = frozenset(level.method.name for level in sweep.always) | {m.name for m in sweep.constant}
         self.rules = [*map(conflict_rule, sweep.conflicts), *map(requirement_rule, sweep.requirements)]
         self.baseline = self.arm(sweep.baseline)
@@ -85,18 +86,25 @@ class Space:
             if not self.rules or self.broken(self.names(digits, everyone)) is None:
                 yield digits
 
-    def has_baseline(self) -> bool:
-        """Whether the baseline is an arm of the design."""
+    def baseline_digits(self) -> Digits | None:
+        """Where the baseline stands in the design, None where it is no arm of it."""
         own = {level.label for level in self.baseline.levels}
         always = {level.label for level in self.sweep.always}
-        candidates = {level.label: c for c in self.sweep.candidates for level in c.levels}
-        forced = {c.name for label, c in candidates.items() if label in own and c.name in self.sweep.forced}
-        return own - always <= candidates.keys() and always <= own and forced == self.sweep.forced
+        digits = []
+        for choices in self.choices:
+            labels = [level.label if level else None for level in choices]
+            found = next((label for label in labels if label in own), None)
+            if found not in labels:
+                return None  # always on in the design, off in the baseline
+            digits.append(labels.index(found))
+        left = own - always - {level.label for choices in self.choices for level in choices if level}
+        there = not left and always <= own and self.design.holds(self.choices, tuple(digits))
+        return tuple(digits) if there else None
 
     def involved(self, methods: Iterable[str]) -> list[int]:
         """Indices of the candidates with these names."""
         wanted = set(methods)
-        return [i for i, c in enumerate(self.sweep.candidates) if c.name in wanted]
+        return [i for i, c in enumerate(self.grid.candidates) if c.name in wanted]
 
     def conditions_depend(self) -> tuple[tuple[int, ...], list[int]]:
         """What the conditions look at: indices of parameters, and of candidates."""
@@ -115,7 +123,31 @@ class Space:
                 return exclusion
         return None
 
+    def require_baseline(self, point: Point) -> None:
+        """SpecError where a condition removes the baseline; without it the arms left there could not be judged."""
+        exclusion = self.excluded(self.baseline, point)
+        if exclusion is None:
+            return
+        mark = exclusion.when.mark
+        values = self.sweep.values(point, self._recipe(self.baseline, point))
+        where = " ".join(f"{k}={label_text(v)}" for k, v in values.items()) or "every point"
+        message = f"removes the baseline {self.baseline.label} at {where}, where other arms are left without it"
+        raise SpecError([Problem(mark.file, mark.line, mark.column, "exclude", message)])
+
     def _holds(self, exclusion: Exclusion, arm: Arm, point: Point) -> bool:
+        recipe = self._recipe(arm, point)
+        values = self.sweep.values(point, recipe)
+        labels = {*arm.names, *(level.label for level in arm.levels), *recipe.algorithms}
+
+        def value(path: str) -> object:
+            found = values.get(path, MISSING)
+            if found is MISSING or isinstance(found, Mapping):  # a whole component is asked for by its name
+                found = value_at(recipe, path)
+            return None if found is MISSING else found
+
+        return exclusion.when.holds(labels.__contains__, value)
+
+    def _recipe(self, arm: Arm, point: Point) -> Recipe:
         problems = Problems()
         draft = self.sweep.draft
         methods = [*(level.method for level in arm.levels), *self.sweep.constant]
@@ -123,14 +155,7 @@ class Space:
         recipe = draft.variant(point, made, problems)
         problems.raise_if_any()
         assert recipe is not None
-        values = self.sweep.values(point)
-        labels = {*arm.names, *(level.label for level in arm.levels), *recipe.algorithms}
-
-        def value(path: str) -> object:
-            found = values[path] if path in values else value_at(recipe, path)
-            return None if found is MISSING else found
-
-        return exclusion.when.holds(labels.__contains__, value)
+        return recipe
 
 
 def _looked_at(exclusion: Exclusion, sweep: Sweep) -> tuple[frozenset[str], tuple[int, ...]]:

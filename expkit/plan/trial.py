@@ -49,6 +49,7 @@ class Step:
 
     text: str
     count: int
+    because: str = ""
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from expkit import plugins
-from expkit.duration import Time
 from expkit.errors import PluginError, unknown
 from expkit.spec.convert import BAD, convert
 from expkit.spec.draft import Draft, Method
 from expkit.spec.hints import field_hints, takes_lists
+from expkit.spec.labels import label_text
 from expkit.spec.merge import label_of
-from expkit.spec.sentences import plain
 from expkit.spec.sweep import Candidate, Level
 from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar, Seq, join, kind
 
@@ -111,17 +109,17 @@ def _distinct(items: Sequence[Node], hint: Any, path: str, problems: Problems) -
     """Values by the text they have in a label; two spellings of one value are one."""
     found: dict[str, Node] = {}
     for i, item in enumerate(items):
-        value = convert(item, hint, join(path, i), problems)
+        value = told(item, hint, join(path, i), problems)
         if value is not BAD:
             found.setdefault(label_text(value), item)
     return found
 
 
-def label_text(value: Any) -> str:
-    """A setting's value as it stands in the label of an arm."""
-    if isinstance(value, str | Time | Path):
-        return str(value)
-    return repr(value + 0.0) if isinstance(value, float) else plain(value)
+def told(node: Node, hint: Any, path: str, problems: Problems) -> Any:
+    """The value of a setting as a label tells it: by the type of its field, a reference as it is written; or BAD."""
+    if isinstance(node, Scalar) and "${" in node.text:
+        return node.text
+    return convert(node, hint, path, problems)
 
 
 def read_set(
@@ -130,7 +128,7 @@ def read_set(
     """A set of methods by name or level: candidates, methods of the recipe, or any other with its defaults."""
     found: dict[str, Level] = {}
     for name in read_names(node, path, problems):
-        level = _named_level(name, path, candidates, draft, problems)
+        level = named_level(name, path, candidates, draft, problems)
         if level is None:
             continue
         if level.method.name in found:
@@ -139,9 +137,10 @@ def read_set(
     return tuple(found.values())
 
 
-def _named_level(
+def named_level(
     name: Scalar, path: str, candidates: Sequence[Candidate], draft: Draft, problems: Problems
 ) -> Level | None:
+    """The method that is called so: a candidate or one of its levels, a method of the recipe, or any other."""
     for candidate in candidates:
         labels = {level.label: level for level in candidate.levels}
         if name.text in labels:
@@ -155,6 +154,19 @@ def _named_level(
     known = {*plugins.names("algorithms"), *draft.own_methods(), *(c.label for c in candidates)}
     problems.add(name.mark, path, unknown("algorithm", name.text, known))
     return None
+
+
+def settled_level(name: str, at: Mark, settings: Map, path: str, draft: Draft, problems: Problems) -> Level | None:
+    """A method with settings of its own, which are in its label."""
+    label = label_of(name, _with_own(draft, name, settings))
+    hints = _hints(name)
+    inside = []
+    for key, entry in settings.without("as").items.items():
+        value = told(entry.node, hints.get(key, Any), join(path, key), problems)
+        if value is BAD:
+            return None
+        inside.append(f"{key}={label_text(value)}")
+    return Level(f"{label}[{','.join(inside)}]" if inside else label, Method(name, Map(settings.items, at)))
 
 
 def _own(name: Scalar) -> Method:

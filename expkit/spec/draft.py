@@ -12,24 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from expkit.errors import unknown
+from expkit.spec.axes import OWN, Point
 from expkit.spec.components import component, single
 from expkit.spec.convert import BAD, build, checked, core_value
 from expkit.spec.hints import field_hints
 from expkit.spec.interpolate import Interpolator, references
-from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, merged, split
+from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, find, merged, split
 from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings
-from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, join, kind, scalars
+from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, Seq, join, kind, scalars
 from expkit.spec.trust import Trust
+from expkit.spec.values import MISSING
 from expkit.spec.words import NULL
 
 RECORDS: dict[str, type] = {"trainer": TrainerSettings, "metrics": Metrics, "runtime": Runtime}
 PLAIN = ("name", "seed")
 REQUIRED = ("version", "name", "model", "data", "optimizer", "trainer", "metrics")
-KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, *RECORDS, "seed", "presets")
+KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, "allow", *RECORDS, "seed", "presets")
 MAX_KEPT = 10_000
 """Sections kept at a time, so that a plan of any size needs the same memory."""
-_SECTIONS = (*PLAIN, *SINGLE, *NESTED, "callbacks", *RECORDS)
-_ABSENT: dict[str, Any] = {"callbacks": {}, "runtime": Runtime(), "seed": 0}
+_SECTIONS = (*PLAIN, *SINGLE, *NESTED, "callbacks", "allow", *RECORDS)
+_ABSENT: dict[str, Any] = {"callbacks": {}, "allow": (), "runtime": Runtime(), "seed": 0}
 _NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
 
 
@@ -55,22 +57,34 @@ class Method:
 class Draft:
     """A merged recipe tree with the trust of its project."""
 
-    def __init__(self, root: Map, trust: Trust, parameters: Sequence[Parameter] = ()) -> None:
+    def __init__(
+        self,
+        root: Map,
+        trust: Trust,
+        parameters: Sequence[Parameter] = (),
+        allow: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self.root = root
         self.trust = trust
         self.parameters = tuple(parameters)
+        self.allow = tuple(allow)
+        self._by_depth = sorted(range(len(self.parameters)), key=lambda i: len(split(root, self.parameters[i].path)))
         self._sections: dict[tuple[Any, ...], Any] = {}
-        self._shared: dict[tuple[int, ...], dict[str, Any]] = {}
-        self._points: dict[tuple[int, ...], Map] = {}
+        self._shared: dict[Point, dict[str, Any]] = {}
+        self._points: dict[Point, Map] = {}
 
     def with_parameters(self, parameters: Sequence[Parameter]) -> Draft:
         """The same recipe, to be varied."""
-        return Draft(self.root, self.trust, parameters)
+        return Draft(self.root, self.trust, parameters, self.allow)
+
+    def allowing(self, pairs: Iterable[tuple[str, str]]) -> Draft:
+        """The same recipe, in which these pairs of methods may be on together."""
+        return Draft(self.root, self.trust, self.parameters, (*self.allow, *pairs))
 
     def recipe(self, problems: Problems) -> Recipe | None:
         """The recipe itself, None where something is wrong with it."""
         self._check_keys(problems)
-        point = tuple(0 for _ in self.parameters)
+        point = tuple(OWN for _ in self.parameters)
         made = {key: self.section(key, point, problems) for key in _SECTIONS}
         own = [Method(name, Map({}, self.root.mark)) for name in self.own_methods()]
         methods = [self.method(method, point, problems) for method in own]
@@ -84,9 +98,9 @@ class Draft:
         return tuple(node.items) if isinstance(node, Map) else ()
 
     def variant(
-        self, point: tuple[int, ...], methods: Iterable[Component], problems: Problems, seed: int | None = None
+        self, point: Point, methods: Iterable[Component], problems: Problems, seed: int | None = None
     ) -> Recipe | None:
-        """The recipe at a point (one index into the values of each parameter) with exactly these methods."""
+        """The recipe at a point with exactly these methods."""
         made = self._shared.get(point)
         if made is None:
             before = len(problems.found)
@@ -105,8 +119,18 @@ class Draft:
             name=made["name"], model=made["model"], data=made["data"], optimizer=made["optimizer"],
             scheduler=made["scheduler"], algorithms=algorithms, callbacks=made["callbacks"],
             trainer=made["trainer"], metrics=made["metrics"], seed=made["seed"] if seed is None else seed,
-            runtime=made["runtime"],
+            runtime=made["runtime"], allow=self._allowed(made["allow"], algorithms),
         )  # fmt: skip
+
+    def _allowed(
+        self, own: Sequence[tuple[str, str]], algorithms: Mapping[str, Component]
+    ) -> tuple[tuple[str, str], ...]:
+        """Those of the allowed pairs of which both are on."""
+        pairs = (*own, *self.allow)
+        if not pairs:
+            return ()
+        on = {method.name for method in algorithms.values()}
+        return tuple(sorted({(min(pair), max(pair)) for pair in pairs if on.issuperset(pair)}))
 
     def _check_keys(self, problems: Problems) -> None:
         for key in self.root.items.keys() - set(KEYS):
@@ -122,7 +146,7 @@ class Draft:
         if (methods := self.root.get("algorithms")) is not None and not isinstance(methods, Map):
             problems.add(methods.mark, "algorithms", _NO_MAP.format(key="algorithms", got=kind(methods)))
 
-    def section(self, key: str, point: tuple[int, ...], problems: Problems) -> Any:
+    def section(self, key: str, point: Point, problems: Problems) -> Any:
         """What stands under one top-level key, checked; None where it is absent or wrong."""
         cached = (key, *(point[i] for i in self._depends(key)))
         if cached not in self._sections:
@@ -139,7 +163,7 @@ class Draft:
             self._sections[cached] = made
         return self._sections[cached]
 
-    def method(self, method: Method, point: tuple[int, ...], problems: Problems) -> Component | None:
+    def method(self, method: Method, point: Point, problems: Problems) -> Component | None:
         """An algorithm at a point: what the recipe sets for it, and on top what the sweep sets."""
         root = self.tree(point, problems)
         own = root.get("algorithms")
@@ -156,7 +180,7 @@ class Draft:
         """Which parameters the settings of an algorithm depend on."""
         return self._closure([f"algorithms.{method.name}"], [method.settings])
 
-    def tree(self, point: tuple[int, ...], problems: Problems) -> Map:
+    def tree(self, point: Point, problems: Problems) -> Map:
         """The recipe's tree with the parameters of a point put in."""
         if not self.parameters:
             return self.root
@@ -164,11 +188,17 @@ class Draft:
             if len(self._points) > 64:
                 self._points.clear()
             root = self.root
-            for parameter, index in zip(self.parameters, point, strict=True):
-                node = parameter.nodes[index]
-                root = assigned(root, parameter.path, Entry(node.mark, node), problems)
+            for i in self._by_depth:  # a whole component before what is set inside it
+                if point[i] != OWN:
+                    node = self.parameters[i].nodes[point[i]]
+                    root = assigned(root, self.parameters[i].path, Entry(node.mark, node), problems)
             self._points[point] = root
         return self._points[point]
+
+    def variable(self, path: str) -> Any:
+        """What the recipe's file says at a path below `vars`; MISSING where it says nothing."""
+        node = find(self.root, split(self.root, path)) if path.startswith("vars.") else None
+        return MISSING if node is None else core_value(node, path, Problems())
 
     def depending(self, index: int) -> list[str]:
         """The sections that a parameter changes, algorithms aside."""
@@ -202,9 +232,7 @@ class Draft:
         return tuple(sorted(found))
 
     def _at(self, path: str) -> list[Node]:
-        node: Node | None = self.root
-        for part in split(self.root, path):
-            node = node.get(part) if isinstance(node, Map) else None
+        node = find(self.root, split(self.root, path))
         return [] if node is None else [node]
 
     def _typed(self, key: str, node: Node, problems: Problems) -> Any:
@@ -215,6 +243,8 @@ class Draft:
             return self._data(node, problems)
         if key == "callbacks":
             return self._many(node, problems)
+        if key == "allow":
+            return read_pairs(node, key, problems)
         value = build(RECORDS[key], node, key, problems) if key in RECORDS else _plain(key, node, problems)
         return None if value is BAD else value
 
@@ -255,6 +285,20 @@ def by_label(
             problems.add(node.mark, path, twice)
         found[one.label] = one
     return found
+
+
+def read_pairs(node: Node, path: str, problems: Problems) -> tuple[tuple[str, str], ...]:
+    """Pairs of names, from `[[mixup, cutmix]]`."""
+    found = []
+    items: Sequence[Node] = node.items if isinstance(node, Seq) else (node,)
+    for i, item in enumerate(items):
+        names = [n.text for n in item.items if isinstance(n, Scalar) and n.text] if isinstance(item, Seq) else []
+        if isinstance(item, Seq) and len(names) == len(item.items) == 2 and names[0] != names[1]:
+            found.append((names[0], names[1]))
+        else:
+            message = f"must be a list of pairs of methods such as [[mixup, cutmix]], but got {kind(item)}"
+            problems.add(item.mark, join(path, i) if isinstance(node, Seq) else path, message)
+    return tuple(found)
 
 
 def _plain(key: str, node: Node, problems: Problems) -> Any:

@@ -30,6 +30,7 @@ def dump_recipe(recipe: Recipe) -> str:
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
     """The recipe as JSON values in the form of a recipe file, components as one-key maps."""
+    allow = {"allow": [list(pair) for pair in recipe.allow]} if recipe.allow else {}
     return {
         "version": 1,
         "name": recipe.name,
@@ -39,6 +40,7 @@ def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
         "scheduler": _one(recipe.scheduler) if recipe.scheduler else None,
         "algorithms": _many(recipe.algorithms),
         "callbacks": _many(recipe.callbacks),
+        **allow,
         "trainer": _record(recipe.trainer),
         "metrics": _record(recipe.metrics),
         "seed": recipe.seed,

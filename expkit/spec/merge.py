@@ -23,22 +23,22 @@ def normalised(root: Map) -> Map:
     """Every single component as a one-key map: `{name: resnet, depth: 8}` becomes `{resnet: {depth: 8}}`."""
     items = dict(root.items)
     for key in SINGLE.keys() & items.keys():
-        items[key] = _one_key(items[key])
+        items[key] = Entry(items[key].mark, one_key(items[key].node))
     for key in NESTED.keys() & items.keys():
         node = items[key].node
         if isinstance(node, Map):
-            inner = {k: _one_key(e) for k, e in node.items.items()}
+            inner = {k: Entry(e.mark, one_key(e.node)) for k, e in node.items.items()}
             items[key] = Entry(items[key].mark, replace(node, items=inner))
     return replace(root, items=items)
 
 
-def _one_key(entry: Entry) -> Entry:
-    node = entry.node
+def one_key(node: Node) -> Node:
+    """A component in its one-key form, whichever form it was written in; anything else as it is."""
     name = node.items.get("name") if isinstance(node, Map) else None
     if not isinstance(node, Map) or name is None or not isinstance(name.node, Scalar):
-        return entry
+        return node
     settings = Map({k: e for k, e in node.items.items() if k != "name"}, node.mark)
-    return Entry(entry.mark, Map({name.node.text: Entry(name.node.mark, settings)}, node.mark))
+    return Map({name.node.text: Entry(name.node.mark, settings)}, node.mark)
 
 
 def merged(base: Map, over: Map, path: tuple[str, ...] = ()) -> Map:

@@ -121,3 +121,5 @@ class Recipe:
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Every stream of random numbers is derived from it."""
     runtime: Runtime = field(default_factory=Runtime)
+    allow: tuple[tuple[str, str], ...] = ()
+    """Pairs of methods that may be on together although one of them declares that they exclude each other."""

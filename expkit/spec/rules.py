@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from expkit import plugins
 from expkit.errors import unknown
+from expkit.spec.axes import Point
 from expkit.spec.candidates import read_names
 from expkit.spec.checks import capabilities, declared_conflicts, requires
-from expkit.spec.draft import Draft
+from expkit.spec.draft import Draft, read_pairs
 from expkit.spec.expressions import Expression, parse
 from expkit.spec.recipe import Component, Recipe
-from expkit.spec.sweep import Conflict, Exclusion, Requirement
-from expkit.spec.tree import Map, Node, Problems, Scalar, Seq, join, kind
+from expkit.spec.sweep import Allowance, Conflict, Exclusion, Requirement
+from expkit.spec.tree import Map, Mark, Node, Problems, Scalar, Seq, join, kind
 from expkit.spec.values import MISSING, value_at
 
 
 def read_constraints(
     node: Node | None, names: Mapping[str, str], provided: frozenset[str] | None, problems: Problems
-) -> tuple[list[Conflict], list[Requirement]]:
+) -> tuple[list[Conflict], list[Requirement], list[Allowance]]:
     """Constraints of the file; `names` maps what a method may be called to its name."""
     conflicts: list[Conflict] = []
     requirements: list[Requirement] = []
-    for path, item in _maps(node, "ablate.constraints", problems):
+    allowances: list[Allowance] = []
+    for path, item in read_maps(node, "ablate.constraints", problems):
         because = _because(item, path, problems)
         forms = [key for key in item.items if key != "because"]
         if forms == ["conflicts"]:
@@ -34,14 +36,51 @@ def read_constraints(
         elif forms == ["requires"]:
             requirements += _requirements(item.items["requires"].node, join(path, "requires"), because, names, provided,
                                           problems)  # fmt: skip
-        elif "allow" in forms:
-            problems.add(item.items["allow"].mark, path, "allow is not supported yet in this version of expkit")
+        elif forms == ["allow"]:
+            allowances += _allowances(item.items["allow"].node, join(path, "allow"), because, names, problems)
         else:
-            problems.add(item.mark, path, "must be {conflicts: [..]} or {requires: {..}}, with because: where it helps")
-    return conflicts, requirements
+            message = "must be {conflicts: [..]}, {requires: {..}} or {allow: [[..]]}, with because: where it helps"
+            problems.add(item.mark, path, message)
+    return conflicts, requirements, allowances
 
 
-def _maps(node: Node | None, path: str, problems: Problems) -> list[tuple[str, Map]]:
+def read_allow(node: Node | None, names: Mapping[str, str], problems: Problems) -> list[Allowance]:
+    """`ablate.allow`: pairs, or maps {pair: [mixup, cutmix], because: ...}."""
+    if node is None or not isinstance(node, Seq):
+        return [] if node is None else _allowances(node, "ablate.allow", "", names, problems)
+    found: list[Allowance] = []
+    for i, item in enumerate(node.items):
+        path, because, pair = join("ablate.allow", i), "", item
+        if isinstance(item, Map):
+            for key in item.items.keys() - {"pair", "because"}:
+                problems.add(item.items[key].mark, join(path, key), unknown("key", key, ("pair", "because")))
+            because, pair = _because(item, path, problems), item.get("pair") or item
+        found += _allowances(Seq((pair,), item.mark), path, because, names, problems)
+    return found
+
+
+def _allowances(node: Node, path: str, because: str, names: Mapping[str, str], problems: Problems) -> list[Allowance]:
+    found = []
+    for pair in read_pairs(node, path, problems):
+        for name in pair:
+            if name not in names:
+                problems.add(node.mark, path, unknown("method of this sweep", name, names))
+        known = tuple(names[name] for name in pair if name in names)
+        if len(known) == 2:
+            found.append(Allowance((known[0], known[1]), because))
+    return found
+
+
+def refuse_idle(allowances: Sequence[Allowance], methods: Sequence[Component], mark: Mark, problems: Problems) -> None:
+    """An allowance that lifts nothing is a problem; what code of the user's own declares is not known here."""
+    declared_pairs = {frozenset(pair) for pair in declared_conflicts(methods)}
+    for allowance in allowances:
+        if frozenset(allowance.pair) not in declared_pairs and not any(map(plugins.is_import_path, allowance.pair)):
+            message = f"neither {allowance.pair[0]} nor {allowance.pair[1]} declares that they exclude each other"
+            problems.add(mark, "ablate.allow", f"{message}; there is nothing to allow")
+
+
+def read_maps(node: Node | None, path: str, problems: Problems) -> list[tuple[str, Map]]:
     """The maps of a list of maps, each with its path."""
     if node is None:
         return []
@@ -94,12 +133,16 @@ def _requirements(
 
 
 def declared(
-    candidates: Sequence[Component], constant: Sequence[Component], provided: frozenset[str] | None
+    candidates: Sequence[Component],
+    constant: Sequence[Component],
+    provided: frozenset[str] | None,
+    allowed: Collection[frozenset[str]],
 ) -> tuple[list[Conflict], list[Requirement]]:
     """What the methods themselves say they cannot be with, and cannot be without."""
     conflicts = [
         Conflict(pair, f"{pair[0]} and {pair[1]} declare that they exclude each other", declared=True)
         for pair in declared_conflicts([*candidates, *constant])
+        if frozenset(pair) not in allowed
     ]
     needs = {one.name: requires(one) - provided for one in candidates} if provided is not None else {}
     unmet = [
@@ -110,13 +153,11 @@ def declared(
     return conflicts, unmet
 
 
-def provided_by(draft: Draft, problems: Problems) -> frozenset[str] | None:
-    """What models and data provide at any value of the parameters; None where own code makes it unknowable."""
-    first = tuple(0 for _ in draft.parameters)
-    singly = ((*first[:i], k, *first[i + 1 :]) for i, p in enumerate(draft.parameters) for k in range(1, len(p.nodes)))
+def provided_by(draft: Draft, points: Iterable[Point], problems: Problems) -> frozenset[str] | None:
+    """What models and data provide at any of these points; None where own code makes it unknowable."""
     provided: frozenset[str] = frozenset()
     seen: dict[tuple[int, int], Any] = {}
-    for point in (first, *singly):
+    for point in points:
         model, data = draft.section("model", point, problems), draft.section("data", point, problems)
         if model is None or data is None or (id(model), id(data)) in seen:
             continue
@@ -131,7 +172,7 @@ def provided_by(draft: Draft, problems: Problems) -> frozenset[str] | None:
 def read_exclusions(node: Node | None, problems: Problems) -> list[Exclusion]:
     """Conditions and their reasons."""
     found = []
-    for path, item in _maps(node, "exclude", problems):
+    for path, item in read_maps(node, "exclude", problems):
         for key in item.items.keys() - {"when", "because"}:
             problems.add(item.items[key].mark, join(path, key), unknown("key", key, ("when", "because")))
         when = item.get("when")

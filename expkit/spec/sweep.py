@@ -8,11 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from expkit.spec.axes import OWN, Axes, Point
 from expkit.spec.draft import Draft, Method, Parameter
 from expkit.spec.expressions import Expression
 from expkit.spec.recipe import Natural, Recipe
 from expkit.spec.tree import Mark
 from expkit.spec.trust import Trust
+from expkit.spec.values import MISSING, value_at
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,43 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Design:
-    """Which sets of the candidates are tried."""
+class DesignPart:
+    """One design by name."""
 
     kind: str
+    number: int = 0
+    """What the file gives it, as in {max_size: 2}."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.number}" if self.number else self.kind
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which sets of the candidates are tried: the union of its parts."""
+
+    parts: tuple[DesignPart, ...]
+    mark: Mark = field(compare=False)
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.parts))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Sets of some candidates at some points; a sweep is the union of its grids."""
+
+    candidates: tuple[Candidate, ...]
+    axes: Axes
+
+
+@dataclass(frozen=True)
+class Include:
+    """One arm at one point that is run whatever the design and the exclusions say."""
+
+    levels: tuple[Level, ...]
+    point: Point
+    seeds: tuple[int, ...]
     mark: Mark = field(compare=False)
 
 
@@ -49,6 +84,14 @@ class Conflict:
     because: str
     declared: bool = False
     """Whether a method says so itself, and not the file."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Two methods that may be on together although one of them declares that they exclude each other."""
+
+    pair: tuple[str, str]
+    because: str
 
 
 @dataclass(frozen=True)
@@ -129,6 +172,9 @@ class Sweep:
     recipe: Recipe
     """The recipe itself at the first value of each parameter, with its own methods."""
     candidates: tuple[Candidate, ...]
+    """Those of all grids, each with all its levels."""
+    grids: tuple[Grid, ...]
+    includes: tuple[Include, ...]
     baseline: tuple[Level, ...]
     """The set that effects are measured against."""
     always: tuple[Level, ...]
@@ -140,6 +186,7 @@ class Sweep:
     design: Design
     conflicts: tuple[Conflict, ...]
     requirements: tuple[Requirement, ...]
+    allowances: tuple[Allowance, ...]
     exclusions: tuple[Exclusion, ...]
     seeds: tuple[int, ...]
     order: Order = field(default_factory=Order)
@@ -159,6 +206,23 @@ class Sweep:
         """Packages of the user's own that may be imported."""
         return self.draft.trust
 
-    def values(self, point: tuple[int, ...]) -> dict[str, Any]:
-        """The value of each parameter at a point."""
-        return {p.path: p.values[i] for p, i in zip(self.parameters, point, strict=True)}
+    @property
+    def first(self) -> Point:
+        """The first point of the first grid."""
+        return self.grids[0].axes.first()
+
+    def values(self, point: Point, recipe: Recipe) -> dict[str, Any]:
+        """The value of each parameter in a recipe of this point: as the sweep sets it, else the recipe's own.
+
+        A path that the recipe lacks there is left out.
+        """
+        found = {}
+        for parameter, index in zip(self.parameters, point, strict=True):
+            value = parameter.values[index] if index != OWN else self._own(parameter.path, recipe)
+            if value is not MISSING:
+                found[parameter.path] = value
+        return found
+
+    def _own(self, path: str, recipe: Recipe) -> Any:
+        value = value_at(recipe, path)
+        return self.draft.variable(path) if value is MISSING else value

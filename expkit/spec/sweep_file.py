@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from expkit.errors import SpecError
 from expkit.spec import files
-from expkit.spec.candidates import read_candidates, read_set
+from expkit.spec.axes import Point
+from expkit.spec.candidates import read_set
 from expkit.spec.checks import check_recipe
 from expkit.spec.convert import BAD, OVERRIDE, build, checked
 from expkit.spec.draft import Draft, Method
+from expkit.spec.grids import GridReader, IncludeReader, check_values
 from expkit.spec.interpolate import Interpolator, references
 from expkit.spec.merge import from_command_line, merged
-from expkit.spec.parameters import check_values, read_parameters
 from expkit.spec.recipe import Component, Name
-from expkit.spec.rules import check_expression, declared, provided_by, read_constraints, read_exclusions
+from expkit.spec.rules import (
+    check_expression,
+    declared,
+    provided_by,
+    read_allow,
+    read_constraints,
+    read_exclusions,
+    refuse_idle,
+)
 from expkit.spec.seeds import read_seeds
 from expkit.spec.sweep import Budget, Candidate, Level, Order, Report, Run, Sweep
 from expkit.spec.sweep_keys import KEYS, LATER, check_keys, read_design, supported
-from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, Seq, kind, scalars
+from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar, Seq, kind, scalars
 from expkit.spec.trust import Trust
 
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
-_OF_RECIPE = ("recipe", "set", "ablate", "parameters", "exclude")
+_OF_RECIPE = ("recipe", "set", "ablate", "parameters", "zip", "grids", "include", "exclude")
 """Keys whose references are the recipe's, or that have none."""
 
 
@@ -67,35 +76,52 @@ class _Reader:
         self.path, self.root, self.problems = path, root, problems
         ablate = root.get("ablate")
         self.ablate = ablate if isinstance(ablate, Map) else Map({}, root.mark)
-        self.candidates = read_candidates(self.ablate.get("candidates"), "ablate.candidates", draft, problems)
+        gridded = GridReader(root, self.ablate.get("candidates"), draft, problems)
+        self.candidates = gridded.candidates
         names = {c.name for c in self.candidates}
         self.constant = tuple(Method(n, Map({}, root.mark)) for n in draft.own_methods() if n not in names)
-        self.draft = draft.with_parameters(read_parameters(root.get("parameters"), draft, names, problems))
+        included = IncludeReader(root.get("include"), gridded.table, problems)
+        self.draft = draft.with_parameters(gridded.table.parameters())
         self.baseline = self._beside(
             read_set(self.ablate.get("baseline"), "ablate.baseline", self.candidates, draft, problems)
         )
         self.forced, self.always = self._always()
-        self.levels = [level for c in self.candidates for level in c.levels] + [*self.baseline, *self.always]
-        first = tuple(0 for _ in self.draft.parameters)
-        self.made = [m for level in self.levels if (m := self.draft.method(level.method, first, problems))]
+        self.grids = gridded.grids(self.draft, self.forced)
         self.name = checked(root.items["name"].node, Name, "name", problems) if "name" in root.items else BAD
         self.design = read_design(self.ablate.get("design"), problems)
         self.exclusions = read_exclusions(root.get("exclude"), problems)
         self.seeds = read_seeds(root.get("seeds"), draft.section("seed", (), problems) or 0, problems)
+        self.includes = included.includes(self.draft, self.candidates, self.constant, self.seeds)
+        self.levels = self._levels()
+        first = self.grids[0].axes.first()
+        self.made = [m for level in self.levels if (m := self.draft.method(level.method, first, problems))]
+
+    def _levels(self) -> list[Level]:
+        """All that is on in some arm, each once."""
+        every = [level for c in self.candidates for level in c.levels] + [*self.baseline, *self.always]
+        every += [level for include in self.includes for level in include.levels]
+        return list({level.label: level for level in every}.values())
 
     def sweep(self, records: dict[str, Any]) -> Sweep:
-        problems, draft, made = self.problems, self.draft, self.made
-        first = tuple(0 for _ in draft.parameters)
-        own = [m for method in self.constant if (m := draft.method(method, first, problems))]
-        check_values(draft, [*(level.method for level in self.levels), *self.constant], problems)
+        problems, made = self.problems, self.made
+        first = self.grids[0].axes.first()
+        own = [m for method in self.constant if (m := self.draft.method(method, first, problems))]
+        check_values(self.draft, self.grids, [*(level.method for level in self.levels), *self.constant], problems)
         problems.raise_if_any()
+        names = _names(self.levels, self.candidates, own)
+        provided = provided_by(self.draft, self._corners(), problems)
+        conflicts, requirements, allowances = read_constraints(
+            self.ablate.get("constraints"), names, provided, problems
+        )
+        allowances += read_allow(self.ablate.get("allow"), names, problems)
+        refuse_idle(allowances, [*made, *own], self._mark("allow", "constraints"), problems)
+        draft = self.draft.allowing(a.pair for a in allowances)
+        allowed = {frozenset(pair) for pair in (*draft.allow, *(draft.section("allow", first, problems) or ()))}
+        more_conflicts, more_requirements = declared(made, own, provided, allowed)
         recipe = draft.variant(first, own, problems)
+        problems.raise_if_any()
         assert recipe is not None
         check_recipe(recipe, draft, problems)
-        provided = provided_by(draft, problems)
-        names = _names(self.levels, self.candidates, own)
-        conflicts, requirements = read_constraints(self.ablate.get("constraints"), names, provided, problems)
-        more_conflicts, more_requirements = declared(made, own, provided)
         sweep = Sweep(
             name=self.name,
             path=self.path,
@@ -103,6 +129,8 @@ class _Reader:
             draft=draft,
             recipe=recipe,
             candidates=self.candidates,
+            grids=self.grids,
+            includes=self.includes,
             baseline=self.baseline,
             always=self.always,
             forced=self.forced,
@@ -110,14 +138,31 @@ class _Reader:
             design=self.design,
             conflicts=(*conflicts, *more_conflicts),
             requirements=(*requirements, *more_requirements),
+            allowances=tuple(allowances),
             exclusions=tuple(self.exclusions),
             seeds=self.seeds,
             marks={key: entry.mark for key, entry in self.root.items.items()},
             **records,
         )
+        self._check_includes(sweep)
         self._check_exclusions(sweep, own, made, names)
         problems.raise_if_any()
         return sweep
+
+    def _corners(self) -> Iterator[Point]:
+        for grid in self.grids:
+            yield from grid.axes.corners()
+        yield from (include.point for include in self.includes)
+
+    def _mark(self, *keys: str) -> Mark:
+        found = (self.ablate.items[key].mark for key in keys if key in self.ablate.items)
+        return next(found, self.root.mark)
+
+    def _check_includes(self, sweep: Sweep) -> None:
+        for include in sweep.includes:
+            methods = [*(level.method for level in include.levels), *sweep.constant]
+            made = [m for method in methods if (m := sweep.draft.method(method, include.point, self.problems))]
+            sweep.draft.variant(include.point, made, self.problems)
 
     def _beside(self, levels: Sequence[Level]) -> tuple[Level, ...]:
         """Without methods that the recipe has on everywhere."""
@@ -137,10 +182,13 @@ class _Reader:
     def _check_exclusions(
         self, sweep: Sweep, own: Sequence[Component], made: Sequence[Component], names: dict[str, str]
     ) -> None:
+        if not sweep.exclusions:
+            return
+        variants = [sweep.draft.variant(point, own, self.problems) for point in self._corners()]
         one_each = [replace(sweep.recipe, algorithms={**sweep.recipe.algorithms, m.label: m}) for m in made]
+        recipes = [*one_each, *(recipe for recipe in variants if recipe)]
         for exclusion in sweep.exclusions:
-            paths = [p.path for p in sweep.parameters]
-            check_expression(exclusion.when, names, [sweep.recipe, *one_each], paths, self.problems)
+            check_expression(exclusion.when, names, recipes, [p.path for p in sweep.parameters], self.problems)
 
 
 def _names(levels: Sequence[Level], candidates: Sequence[Candidate], own: Sequence[Component]) -> dict[str, str]:

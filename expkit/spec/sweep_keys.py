@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from expkit.errors import unknown
-from expkit.spec.sweep import Design
+from expkit.spec.convert import BAD, checked
+from expkit.spec.recipe import Natural
+from expkit.spec.sweep import Design, DesignPart
 from expkit.spec.tree import Map, Mark, Node, Problems, Scalar, Seq, join, kind
 
-KEYS = ("version", "name", "extends", "recipe", "set", "ablate", "parameters", "exclude", "seeds", "order", "budget",
-        "run", "report")  # fmt: skip
+KEYS = ("version", "name", "extends", "recipe", "set", "ablate", "parameters", "zip", "grids", "include",
+        "exclude", "seeds", "order", "budget", "run", "report")  # fmt: skip
 REQUIRED = ("version", "name", "recipe")
-ABLATE = ("baseline", "always", "candidates", "design", "constraints")
-DESIGNS = ("full",)
-LATER = ("budgets", "tune", "zip", "grids", "include", "allow")
+ABLATE = ("baseline", "always", "candidates", "design", "constraints", "allow")
+DESIGNS = ("full", "leave_one_out", "add_one_in", "pairwise", "max_size")
+NUMBERED = ("max_size",)
+"""Designs that are written with a number."""
+LATER = ("budgets", "tune")
 _LATER_INSIDE = {
     "run": ("retries", "fail_fast", "early_stop", "gpus"),
     "budget": ("max_hours", "per_trial"),
-    "ablate": ("allow", "zip", "grids", "include"),
 }
-_LATER_DESIGNS = ("leave_one_out", "add_one_in", "pairwise", "max_size", "fractional", "shapley", "search")
+_LATER_DESIGNS = ("fractional", "shapley", "search")
 
 
 def check_keys(root: Map, problems: Problems) -> None:
@@ -44,7 +47,7 @@ def _check_ablate(node: Node | None, problems: Problems) -> None:
         problems.add(node.mark, "ablate", f"must be a map, but got {kind(node)}")
         return
     for key, entry in node.items.items():
-        if key not in (*ABLATE, *_LATER_INSIDE["ablate"]):
+        if key not in ABLATE:
             problems.add(entry.mark, join("ablate", key), unknown("key", key, ABLATE))
 
 
@@ -59,19 +62,31 @@ def not_yet(what: str) -> str:
 
 
 def read_design(node: Node | None, problems: Problems) -> Design:
-    """The design by name; others are refused with the names of those that exist."""
-    if node is None:
-        return Design("full", Mark("", 1, 1))
-    if isinstance(node, Scalar) and node.text in DESIGNS:
-        return Design(node.text, node.mark)
+    """A design by name, a one-key map such as {max_size: 2}, or a list of these, united."""
+    mark = Mark("", 1, 1) if node is None else node.mark
+    items: tuple[Node, ...] = node.items if isinstance(node, Seq) else () if node is None else (node,)
+    if isinstance(node, Seq) and not items:
+        problems.add(mark, "ablate.design", f"must have at least one design; there are: {', '.join(DESIGNS)}")
+    parts = [part for item in items if (part := _design(item, problems))]
+    return Design(tuple(dict.fromkeys(parts)) or (DesignPart("full"),), mark)
+
+
+def _design(node: Node, problems: Problems) -> DesignPart | None:
+    if isinstance(node, Scalar) and node.text in DESIGNS and node.text not in NUMBERED:
+        return DesignPart(node.text)
+    if isinstance(node, Map) and len(node.items) == 1 and (name := next(iter(node.items))) in NUMBERED:
+        number = checked(node.items[name].node, Natural, join("ablate.design", name), problems)
+        return None if number is BAD else DesignPart(name, number)
     problems.add(node.mark, "ablate.design", _refusal(node))
-    return Design("full", node.mark)
+    return None
 
 
 def _refusal(node: Node) -> str:
-    if isinstance(node, Seq):
-        return f"{not_yet('a list of designs')}; there is: {', '.join(DESIGNS)}"
-    name = node.text if isinstance(node, Scalar) else next(iter(node.items), "")
+    name = node.text if isinstance(node, Scalar) else next(iter(node.items), "") if isinstance(node, Map) else ""
+    if name in NUMBERED:
+        return f"{name} needs a number: {{{name}: 2}}"
+    if name in DESIGNS:
+        return f"{name} takes no settings; write {name}"
     if name in _LATER_DESIGNS:
-        return f"{not_yet(f'design {name}')}; there is: {', '.join(DESIGNS)}"
+        return f"{not_yet(f'design {name}')}; there are: {', '.join(DESIGNS)}"
     return unknown("design", name, DESIGNS)

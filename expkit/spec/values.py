@@ -1,4 +1,4 @@
-"""The value at a dotted path of a finished recipe, as conditions ask for it."""
+"""The value at a dotted path of a finished recipe, as conditions ask for it; a whole component is its name."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ def value_at(recipe: Recipe, path: str) -> Any:
 
 
 def _in_component(component: Component | None, rest: str) -> Any:
+    if component is not None and not rest:
+        return component.name
     for name in (component.name, component.label) if component else ():
         if rest == name:
             return name

@@ -51,7 +51,7 @@ def test_all_problems_of_a_file_at_once_in_order(lab: Lab) -> None:
         "callbacks.speed_monitr",
         "seed",
     ]
-    assert "unknown key 'modle'; did you mean 'model'? there are: algorithms, callbacks" in said[0]
+    assert "unknown key 'modle'; did you mean 'model'? there are: algorithms, allow, callbacks" in said[0]
     assert "unknown optimizer 'sgdd'; did you mean 'sgd'? there are: adamw, sgd" in said[2]
 
 
@@ -158,7 +158,8 @@ def test_bare_names_are_found_here_and_in_their_folder(lab: Lab, monkeypatch: py
 def test_methods_that_exclude_each_other_or_lack_what_they_need(lab: Lab) -> None:
     said = lab.recipe_problems(changed(RECIPE, ("algorithms: {}", "algorithms: {ema: {half_life: 5ba}, rival: {}}")))
     assert said == [
-        "recipes/fashion_resnet.yaml:10:37: algorithms.rival: cannot be used together with ema",
+        "recipes/fashion_resnet.yaml:10:37: algorithms.rival: cannot be used together with ema; "
+        "allow: [[ema, rival]] lifts that",
         "recipes/fashion_resnet.yaml:10:37: algorithms.rival: rival requires attention, "
         "which model resnet and data fashion_mnist_10k do not provide",
     ]
