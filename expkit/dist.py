@@ -67,10 +67,10 @@ def initialize(device: str = "cpu", *, timeout_s: float = TIMEOUT_S, store: str 
         return
     timeout = timedelta(seconds=timeout_s)
     if not initialized():
-        place = {"rank": rank(), "world_size": world_size()}
-        with _meeting(f"{place['world_size']} ranks at {store}"):
-            backend = "nccl" if device == "cuda" else "gloo"
-            torch_dist.init_process_group(backend, init_method=store, timeout=timeout, **place)
+        backend = "nccl" if device == "cuda" else "gloo"
+        own, others = rank(), world_size()
+        with _meeting(f"{others} ranks at {store}"):
+            torch_dist.init_process_group(backend, init_method=store, timeout=timeout, rank=own, world_size=others)
     if _control is None:
         with _meeting("the control group"):
             _control = torch_dist.new_group(backend="gloo", timeout=timeout)

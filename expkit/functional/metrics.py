@@ -31,6 +31,14 @@ class Mean(ABC):
         count = int(self.count)
         return float(self.total) / count if count else float("nan")
 
+    def totals(self) -> list[float]:
+        """Sum and number of samples; those of several ranks add up."""
+        return [float(self.total), float(self.count)]
+
+    def set_totals(self, totals: list[float]) -> None:
+        """Go on from here."""
+        self.total, self.count = totals[0], round(totals[1])
+
     @abstractmethod
     def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
         """Sum over the batch and the number of places it went over."""

@@ -34,13 +34,11 @@ class TensorLoader:
         rank: int = 0,
         world_size: int = 1,
     ) -> None:
-        """`batch_size` is that of all ranks together and a multiple of their number; no `order` means as they lie.
+        """`batch_size` is that of all ranks together, shared as evenly as it can be; no `order` means as they lie.
 
         `num_samples` says how many an `order` gives where it is not all that there are.
         """
-        if batch_size % world_size:
-            raise ValueError(f"batch_size must be a multiple of the {world_size} ranks, but got {batch_size}")
-        self.batch_size = batch_size // world_size
+        self.batch_size = len(range(rank, batch_size, world_size))
         self._inputs, self._targets = inputs, targets
         self._global_batch_size = batch_size
         self._order = order

@@ -31,6 +31,15 @@ class Parquet(LoggerDestination):
         stamp = (now.batch, now.epoch, now.iteration, now.sample, now.token, state.train_s, state.cpu_s, state.wall_s)
         self._opened().log_many(metrics, stamp)
 
+    def log_event(self, kind: str, payload: Mapping[str, Any], state: Any) -> None:
+        from expkit.store.events import EventLog
+
+        events = EventLog(self.attempt_dir, self.rank)  # events are rare; no file is kept open for them
+        try:
+            events.write(kind, state.timestamp.batch, **payload)
+        finally:
+            events.close()
+
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()

@@ -18,11 +18,20 @@ class Accuracy(Metric):
         self._sums = None
 
     def update(self, outputs: Any, targets: Any) -> None:
+        self._opened().update(outputs, targets)
+
+    def compute(self) -> float:
+        return float("nan") if self._sums is None else float(self._sums.compute())
+
+    def totals(self) -> list[float]:
+        return self._opened().totals()  # type: ignore[no-any-return]
+
+    def set_totals(self, totals: list[float]) -> None:
+        self._opened().set_totals(totals)
+
+    def _opened(self) -> Any:
         if self._sums is None:
             from expkit.functional.metrics import Accuracy as Sums
 
             self._sums = Sums()
-        self._sums.update(outputs, targets)
-
-    def compute(self) -> float:
-        return float("nan") if self._sums is None else float(self._sums.compute())
+        return self._sums

@@ -47,6 +47,11 @@ def split(batch: Any, size: int) -> list[Any]:
     return list(zip(inputs.split(size), targets.split(size), strict=True))
 
 
+def empty(batch: Any) -> Any:
+    """A batch of this kind without samples."""
+    return (batch[0][:0], batch[1][:0])
+
+
 def to_device(batch: Any, device: torch.device) -> Any:
     """The batch on a device; the very same object where it is there already."""
     if isinstance(batch, (tuple, list)) and len(batch) == 2:

@@ -80,3 +80,11 @@ class Metric(Plugin):
     def compute(self) -> float:
         """The value over everything since `reset`; NaN where that is nothing."""
         raise NotImplementedError
+
+    def totals(self) -> list[float]:
+        """What was added up since `reset`, sums and counts, so that ranks can add theirs; always as many numbers."""
+        raise NotImplementedError
+
+    def set_totals(self, totals: list[float]) -> None:
+        """Go on as if these sums and counts had been seen, which are those of all ranks."""
+        raise NotImplementedError

@@ -60,6 +60,12 @@ class Engine:
         if errors:
             raise errors[0]
 
+    def listeners_to(self, events: Iterable[Event]) -> list[Algorithm | Callback]:
+        """Algorithms and callbacks that may act at one of these events."""
+        events = list(events)
+        plugins: list[Algorithm | Callback] = [*self.state.algorithms.values(), *self.state.callbacks.values()]
+        return [plugin for plugin in plugins if any(_hears(plugin, event) for event in events)]
+
     def _run(self, event: Event) -> None:
         acting, watching = self._listeners[event]
         before = self.clocks.part
@@ -108,13 +114,21 @@ def _acting(algorithms: list[Algorithm], event: Event) -> list[tuple[Match | Non
     """(match or None, apply) of each algorithm that may act; those of event-method form without a question asked."""
     acting: list[tuple[Match | None, Method]] = []
     for algorithm in reversed(algorithms) if event in REVERSED else algorithms:
-        own_match = type(algorithm).match is not Algorithm.match
-        if not own_match and not hasattr(algorithm, event.value):
+        if not _hears(algorithm, event):
             continue
+        own_match = _matches_itself(algorithm)
         own_apply = own_match or type(algorithm).apply is not Algorithm.apply
         acting.append((algorithm.match if own_match else None,
                        _applying(algorithm, event) if own_apply else getattr(algorithm, event.value)))  # fmt: skip
     return acting
+
+
+def _hears(plugin: Algorithm | Callback, event: Event) -> bool:
+    return hasattr(plugin, event.value) or _matches_itself(plugin)
+
+
+def _matches_itself(plugin: Algorithm | Callback) -> bool:
+    return isinstance(plugin, Algorithm) and type(plugin).match is not Algorithm.match
 
 
 def _firing(heard: frozenset[Event], run: Callable[[Event], None]) -> Callable[[Event], None]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from expkit.trainer.batch import inputs_of, targets_of, to_device
+from expkit.trainer.batch import inputs_of, num_samples, targets_of, to_device
 from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
 from expkit.trainer.precision import autocast
+from expkit.trainer.ranks import add_up, share_buffers
 from expkit.trainer.state import State
 
 
@@ -28,6 +29,8 @@ class Evaluator:
 def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> None:
     """Run all evaluators, log their metrics, leave model and state as they were."""
     synchronize(state.device)
+    if state.world_size > 1:
+        share_buffers(state.model)
     engine.fire(Event.EVAL_BEFORE_ALL)
     for evaluator in evaluators:
         with _set_aside(state, evaluator.name):
@@ -69,6 +72,8 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> None:
         metric.reset()
     with torch.no_grad():
         for batch in evaluator.loader:
+            if num_samples(batch) == 0:
+                continue  # other ranks have all of it
             state.batch = to_device(batch, state.device)
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)
@@ -78,6 +83,8 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> None:
             for metric in evaluator.metrics.values():
                 metric.update(state.outputs, targets_of(state.batch))
             engine.fire(Event.EVAL_BATCH_END)
+    if state.world_size > 1:
+        add_up(evaluator.metrics)
     values = {f"{evaluator.name}/{name}": float(metric.compute()) for name, metric in evaluator.metrics.items()}
     clocks.switch("callbacks_s")
     state.metrics.update(values)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from expkit.trainer.callback import Callback
 
@@ -33,6 +33,9 @@ class LoggerDestination(Callback):
 
     def log_traces(self, traces: Mapping[str, Any], state: State) -> None:
         """Which algorithms acted where."""
+
+    def log_event(self, kind: str, payload: Mapping[str, Any], state: State) -> None:
+        """Something that happened once, such as a microbatch made smaller; JSON values."""
 
     def upload_file(self, name: str, path: Path, state: State) -> None:
         """Keep a copy of a file under this name."""
@@ -68,6 +71,10 @@ class Logger:
             metrics, self._held = self._held, None
             self.log_metrics(metrics)
 
+    def draft(self) -> Draft:
+        """From now on what is logged is kept back, until the draft is released or discarded."""
+        return Draft(self)
+
     def log_hyperparameters(self, values: Mapping[str, Any]) -> None:
         """Facts that hold for the whole run."""
         for destination in self.destinations:
@@ -88,7 +95,36 @@ class Logger:
         for destination in self.destinations:
             destination.log_traces(traces, self._state)
 
+    def log_event(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Something that happened once, such as a microbatch made smaller; JSON values."""
+        for destination in self.destinations:
+            destination.log_event(kind, payload, self._state)
+
     def upload_file(self, name: str, path: Path) -> None:
         """Keep a copy of a file under this name."""
         for destination in self.destinations:
             destination.upload_file(name, path, self._state)
+
+
+class Draft:
+    """Records of what may yet be undone; stands in for the destinations of a logger and costs it nothing otherwise."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger, self._destinations = logger, logger.destinations
+        self._calls: list[tuple[str, tuple[Any, ...]]] = []
+        if self._destinations:
+            logger.destinations = (cast(LoggerDestination, self),)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *record: self._calls.append((name, record))
+
+    def release(self) -> None:
+        """Hand on everything, in order."""
+        self.discard()
+        for name, record in self._calls:
+            for destination in self._destinations:
+                getattr(destination, name)(*record)
+
+    def discard(self) -> None:
+        """Nothing of it was logged."""
+        self._logger.destinations = self._destinations

@@ -10,12 +10,14 @@ from typing import Any
 import torch
 
 from expkit.errors import ExpkitError, Interruption
-from expkit.trainer.batch import inputs_of, num_samples, num_tokens, split, targets_of, to_device
+from expkit.trainer.batch import empty, inputs_of, num_samples, num_tokens, split, targets_of, to_device
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator, evaluate
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
+from expkit.trainer.microbatch import Search
 from expkit.trainer.precision import autocast
+from expkit.trainer.ranks import Ranks
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED
 from expkit.trainer.state import State
@@ -41,6 +43,12 @@ class Loop:
     dropout: DefaultStream
     augmentation: DefaultStream | None
     """For loaders that may draw from torch's default generator; ours and lists of batches do not."""
+    search: Search | None = None
+    """Where the size of microbatches is looked for."""
+    ranks: Ranks | None = None
+    """The others, where there are others."""
+    counts: tuple[int, int] = (0, 0)
+    """Samples and tokens of the batch under way, on this rank."""
     interruption: Interruption | None = None
     """Raised after the current step; set by whoever is asked to stop."""
 
@@ -50,13 +58,17 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
     engine.fire(Event.FIT_START)
     engine.fire(Event.ITERATION_START)
     state.model.train()
+    if loop.ranks:
+        loop.ranks.meet()
     engine.clocks.start()
-    while not _ended(state):
+    while not _ended(state, loop):
         _epoch(state, engine, loop)
     if loop.evaluators and state.evaluated_at != state.timestamp.batch and state.stop_reason != "diverged":
         engine.clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
     engine.clocks.stop()
+    if loop.ranks:
+        loop.ranks.part()
     state.timestamp = state.timestamp.to_next_iteration()
     engine.fire(Event.ITERATION_END)
     engine.fire(Event.ITERATION_CHECKPOINT)
@@ -70,7 +82,7 @@ def _epoch(state: State, engine: Engine, loop: Loop) -> None:
         engine.clocks.switch("data_wait_s")
         state.batches = _start_epoch(state)
     while state.timestamp.batch_in_epoch < state.steps.per_epoch:
-        if _ended(state):
+        if _ended(state, loop):
             return
         _batch(state, engine, loop)
     engine.clocks.switch("loop")
@@ -78,6 +90,8 @@ def _epoch(state: State, engine: Engine, loop: Loop) -> None:
     state.timestamp = state.timestamp.to_next_epoch()
     engine.fire(Event.EPOCH_END)
     engine.fire(Event.EPOCH_CHECKPOINT)
+    if loop.ranks and loop.ranks.may_stop:
+        loop.ranks.settle()
 
 
 def _batch(state: State, engine: Engine, loop: Loop) -> None:
@@ -85,10 +99,11 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     fire, clocks = engine.fire, engine.clocks
     clocks.switch("data_wait_s")
     fire(Event.BEFORE_DATALOADER)
-    state.batch = to_device(_next_batch(state, loop), state.device)
+    state.batch = _next_batch(state, loop)
     clocks.switch("loop")
-    samples, tokens = num_samples(state.batch), num_tokens(state.batch)  # before algorithms change the batch
-    fire(Event.AFTER_DATALOADER)
+    loop.counts = num_samples(state.batch), num_tokens(state.batch)  # before algorithms change the batch
+    if loop.counts[0]:  # none where other ranks have all there is of a short last batch
+        fire(Event.AFTER_DATALOADER)
     fire(Event.BATCH_START)
 
     loop.rates.set(state)
@@ -101,30 +116,49 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     if loop.reads_loss:
         state.train_loss = state.loss.item()  # waits for the accelerator
         if not math.isfinite(state.train_loss):
-            state.stop("diverged")
+            loop.ranks.stop("diverged") if loop.ranks else state.stop("diverged")
 
     clocks.switch("callbacks_s" if loop.watched else "loop")  # from here on only what algorithms do is billed
     state.previous_timestamp = state.timestamp
-    state.timestamp = state.timestamp.to_next_batch(samples, tokens, clocks.train_s)
+    state.timestamp = state.timestamp.to_next_batch(*_counted(loop, clocks.train_s))
     state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
     if engine.logger.destinations:
         engine.logger.hold({"train/loss": state.train_loss})  # the engine releases it when callbacks have logged theirs
     fire(Event.BATCH_END)
-    if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state)):
+    if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state, loop)):
         clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)
     fire(Event.BATCH_CHECKPOINT)
-    if loop.interruption is not None:
-        raise loop.interruption
+    if loop.ranks and loop.ranks.may_stop:
+        loop.ranks.settle()
+    interruption = loop.ranks.interruption if loop.ranks else loop.interruption
+    if interruption is not None:
+        raise interruption
 
 
 def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
-    """Forward and backward over the microbatches; the gradient and `state.loss` are those of the whole batch."""
-    fire, clocks = engine.fire, engine.clocks
-    fire(Event.BEFORE_TRAIN_BATCH)
-    _forget_gradients(state.optimizer)
+    """Forward and backward; the gradient and `state.loss` are those of the whole batch, summed over ranks."""
+    engine.fire(Event.BEFORE_TRAIN_BATCH)
     whole = state.batch
-    parts = _microbatches(whole, state.microbatch_size)
+    if loop.search is None:
+        total = _accumulate(state, engine, loop)
+    else:
+        total = loop.search.until_it_fits(lambda: _accumulate(state, engine, loop))
+    state.batch = whole
+    if loop.ranks:
+        total = loop.ranks.exchange(total, loop.counts, engine.clocks.train_s, loop.interruption)
+    state.loss = total
+    if loop.scaler is not None:
+        loop.scaler.unscale_(state.optimizer)
+    engine.fire(Event.AFTER_TRAIN_BATCH)
+    return total  # type: ignore[no-any-return]
+
+
+def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
+    """One microbatch after another; gives the loss of this rank's part, None where it has no samples."""
+    fire, clocks = engine.fire, engine.clocks
+    _forget_gradients(state.optimizer)
+    parts = _microbatches(state.batch, state.microbatch_size, loop.ranks.full if loop.ranks else None)
     state.num_microbatches = len(parts)
     total: Any = None
     for index, (microbatch, weight) in enumerate(parts):
@@ -144,18 +178,21 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         (loss if loop.scaler is None else loop.scaler.scale(loss)).backward()
         fire(Event.AFTER_BACKWARD)
         total = loss.detach() if total is None else total + loss.detach()
-    state.batch, state.loss = whole, total
-    if loop.scaler is not None:
-        loop.scaler.unscale_(state.optimizer)
-    fire(Event.AFTER_TRAIN_BATCH)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
-def _microbatches(batch: Any, size: int | None) -> list[tuple[Any, float]]:
-    """Each part with its share of the samples, so that uneven parts add up to the mean over the batch."""
-    if size is None or size >= (count := num_samples(batch)):
+def _microbatches(batch: Any, size: int | None, full: int | None) -> list[tuple[Any, float]]:
+    """Each part with its share of the samples, so that uneven parts add up to the mean over the batch.
+
+    `full` is what the samples are a share of where several ranks have parts of the batch; one of them may have none.
+    """
+    count = num_samples(batch)
+    if full is not None and count == 0:
+        return []
+    parts = [batch] if size is None or size >= count else split(batch, size)
+    if len(parts) == 1 and full is None:
         return [(batch, 1.0)]
-    return [(part, num_samples(part) / count) for part in split(batch, size)]
+    return [(part, num_samples(part) / (full or count)) for part in parts]
 
 
 def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:
@@ -174,28 +211,40 @@ def _step(optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None)
 
 def _start_epoch(state: State) -> Iterator[Any]:
     epoch = state.timestamp.epoch
-    if hasattr(state.dataloader, "set_epoch"):
-        state.dataloader.set_epoch(epoch)
+    ordered: Any
+    for ordered in (state.dataloader, getattr(state.dataloader, "sampler", None)):
+        if hasattr(ordered, "set_epoch"):
+            ordered.set_epoch(epoch)
     seed_default(state.device, state.seed, "data", epoch)  # a torch sampler draws its order from here
     seed_python(state.seed, "data", epoch)
     return iter(state.dataloader)
 
 
 def _next_batch(state: State, loop: Loop) -> Any:
+    """The next batch on the device; an empty one where the other ranks have more batches than this one."""
     assert state.batches is not None
     if loop.augmentation:
         loop.augmentation.at(state.timestamp.batch)
     try:
-        return next(state.batches)
+        return to_device(next(state.batches), state.device)
     except StopIteration:
+        if loop.ranks and state.timestamp.batch_in_epoch >= loop.ranks.own_batches and state.batch is not None:
+            return empty(state.batch)
         raise ExpkitError(
             f"the train loader says it has {state.steps.per_epoch} batches, but ended after "
             f"{state.timestamp.batch_in_epoch} in epoch {state.timestamp.epoch}"
         ) from None
 
 
-def _ended(state: State) -> bool:
-    if state.stop_reason is not None:
+def _counted(loop: Loop, train_s: float) -> tuple[int, int, float]:
+    """Samples and tokens of the batch and the train clock, the same on all ranks."""
+    if loop.ranks:
+        return loop.ranks.samples, loop.ranks.tokens, loop.ranks.train_s
+    return *loop.counts, train_s
+
+
+def _ended(state: State, loop: Loop) -> bool:
+    if (loop.ranks.stop_reason if loop.ranks else state.stop_reason) is not None:
         return True
     if state.max_duration.unit in OPEN_ENDED:
         return state.timestamp.get(state.max_duration.unit) >= state.max_duration.value

@@ -13,9 +13,12 @@ from expkit.errors import ExpkitError, UsageError
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Scheduler
+from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator
-from expkit.trainer.loaders import build_loader, sizes_of
+from expkit.trainer.loaders import Sizes, build_loader
 from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.microbatch import Search
+from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import Factor, Steps, total_steps
 from expkit.trainer.state import State
@@ -41,9 +44,8 @@ def duration_of(given: str | Time, ssr: float) -> Time:
     return duration.scaled(ssr)
 
 
-def steps_of(duration: Time, loader: Any, ssr: float) -> Steps:
-    """What `duration`, scaled already, means in steps of this loader."""
-    sizes = sizes_of(loader)
+def steps_of(duration: Time, sizes: Sizes, ssr: float) -> Steps:
+    """What `duration`, scaled already, means in steps of a loader with these sizes."""
     if duration.unit is TimeUnit.SAMPLE and not (sizes.batch_size and sizes.samples):
         raise UsageError(
             f"max_duration is {duration}, but the loader does not say how many samples it has; use ep or ba"
@@ -58,11 +60,32 @@ def steps_of(duration: Time, loader: Any, ssr: float) -> Steps:
     )
 
 
-def microbatch_size(size: int | None) -> int | None:
-    """Samples of a microbatch, None for the whole batch."""
-    if size is not None and (not isinstance(size, int) or size < 1):
-        raise UsageError(f"device_train_microbatch_size is None or a number of samples, at least 1, but got {size!r}")
+def microbatch_size(size: int | str | None) -> int | None:
+    """Samples of a microbatch, None for the whole batch, which is where `auto` starts."""
+    if size is None or size == "auto":
+        return None
+    if not isinstance(size, int) or size < 1:
+        raise UsageError(
+            f"device_train_microbatch_size is None, auto or a number of samples, at least 1, but got {size!r}"
+        )
     return size
+
+
+def search_of(size: int | str | None, state: State, engine: Engine) -> Search | None:
+    """The search for a microbatch size where it was asked for; UsageError where it could not keep its promise."""
+    if size != "auto":
+        return None
+    closures = [label for label, algorithm in state.algorithms.items() if algorithm.needs_closure]
+    if closures:  # what fails in the second pass cannot undo the first
+        raise UsageError(
+            f"device_train_microbatch_size cannot be auto with {closures[0]}, which needs gradients more than once a "
+            f"step; give a number"
+        )
+    if state.world_size > 1:
+        raise UsageError(
+            f"device_train_microbatch_size is auto on one rank only, but there are {state.world_size}; give a number"
+        )
+    return Search(state, engine)
 
 
 def rates_of(schedulers: Any) -> Rates:
@@ -96,12 +119,21 @@ def evaluators_of(given: Any, state: State) -> list[Evaluator]:
     """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own."""
     named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
     return [
-        Evaluator(name, build_loader(data, seed=state.seed, rank=0, world_size=1), _metrics(state.model))
+        Evaluator(
+            name, build_loader(data, seed=state.seed, rank=state.rank, world_size=state.world_size), _metrics(state)
+        )
         for name, data in named.items()
     ]
 
 
-def _metrics(model: torch.nn.Module) -> dict[str, Any]:
+def _metrics(state: State) -> dict[str, Any]:
+    metrics = _metrics_of(state.model)
+    if state.world_size > 1:
+        refuse_what_cannot_add_up(metrics)
+    return metrics
+
+
+def _metrics_of(model: torch.nn.Module) -> dict[str, Any]:
     if not hasattr(model, "metrics"):
         return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
     metrics = model.metrics()  # type: ignore[operator]

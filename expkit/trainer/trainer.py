@@ -7,10 +7,11 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 
+from expkit import dist
 from expkit.duration import Time, TimeUnit
 from expkit.errors import Interruption, UsageError
 from expkit.trainer.algorithm import Algorithm
@@ -20,11 +21,21 @@ from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import build_loader
+from expkit.trainer.loaders import build_loader, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
-from expkit.trainer.parts import duration_of, evaluators_of, labelled, microbatch_size, parse_time, rates_of, steps_of
+from expkit.trainer.parts import (
+    duration_of,
+    evaluators_of,
+    labelled,
+    microbatch_size,
+    parse_time,
+    rates_of,
+    search_of,
+    steps_of,
+)
 from expkit.trainer.precision import device_of, gradient_scaler
+from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.schedule import total_steps
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
@@ -47,11 +58,12 @@ class Trainer:
         loggers: Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
         precision: Precision = "fp32",
         device: str = "auto",
-        device_train_microbatch_size: int | None = None,
+        device_train_microbatch_size: int | Literal["auto"] | None = None,
         seed: int = 0,
         eval_interval: str | Time = "1ep",
         ssr: float = 1.0,
         allow: Iterable[tuple[str, str]] = (),
+        dist_timeout_s: float = dist.TIMEOUT_S,
         setup_started: float | None = None,
     ) -> None:
         """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
@@ -60,9 +72,11 @@ class Trainer:
         `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
         `schedulers`: what step k multiplies the learning rate with, plug-ins or functions of k; several are multiplied.
         `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
-        `device_train_microbatch_size`: samples per forward pass, None for the whole batch.
+        `device_train_microbatch_size`: samples per forward pass on each rank, None for the whole batch, auto for the
+        largest that fits: the whole batch, half of it after each out-of-memory.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
+        `dist_timeout_s`: how long a rank waits for the others, where there are several and they are not connected yet.
         `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
         """
         self._clocks = Clocks(setup_started)
@@ -71,24 +85,33 @@ class Trainer:
         module = model.build() if isinstance(model, Model) else model
         where = device_of(device)
         module.to(where)
-        loader = build_loader(train_dataloader, seed=seed, rank=0, world_size=1)
+        dist.initialize(where.type, timeout_s=dist_timeout_s)
+        rank, world_size = dist.rank(), dist.world_size()
+        loader = build_loader(train_dataloader, seed=seed, rank=rank, world_size=world_size)
+        own = sizes_of(loader)
+        if world_size > 1:
+            refuse_blind_loader(loader)
+        self._sizes = all_sizes(own) if world_size > 1 else own
         duration = duration_of(max_duration, ssr)
         self._state = state = State(
             model=module,
             optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
             loss_fn=getattr(module, "loss", None) or torch.nn.functional.cross_entropy,
             dataloader=loader,
-            steps=steps_of(duration, loader, ssr),
+            steps=steps_of(duration, self._sizes, ssr),
             max_duration=duration,
             seed=seed,
             device=where,
             precision=precision,
+            rank=rank,
+            world_size=world_size,
             microbatch_size=microbatch_size(device_train_microbatch_size),
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
         destinations = [c for c in labelled(callbacks).values() if isinstance(c, LoggerDestination)]
-        self._logger = Logger([*destinations, *labelled(loggers).values()], state)
+        destinations += labelled(loggers).values()
+        self._logger = Logger(destinations if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = parse_time("eval_interval", eval_interval)
         quiet = hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))
@@ -101,7 +124,9 @@ class Trainer:
             reads_loss=where.type == "cpu" or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
             dropout=DefaultStream(where, seed, "dropout", state.rank),
-            augmentation=None if quiet else DefaultStream(where, seed, "augmentation"),
+            augmentation=None if quiet else DefaultStream(where, seed, "augmentation", *[rank] * (rank > 0)),
+            search=search_of(device_train_microbatch_size, state, self._engine),
+            ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
         for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
             self._engine.fire(event)
@@ -117,12 +142,16 @@ class Trainer:
             raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
         state.stop_reason = state.error = None
         self._loop.interruption = None
+        if self._loop.ranks:
+            self._loop.ranks.stop_reason = self._loop.ranks.interruption = None
         self._loop.eval_every = Every(self._eval_interval, state)
         try:
             fit(state, self._engine, self._loop)
         except BaseException as e:
             self._clocks.stop()
             state.error = e
+            if self._loop.ranks and e is not self._loop.ranks.interruption:  # nobody else knows yet
+                dist.shutdown()
             self._tell(e)
             raise
 
@@ -161,6 +190,11 @@ class Trainer:
         return self._clocks.columns()
 
     @property
+    def microbatch_size_found(self) -> int | None:
+        """Samples of a forward pass as they are now, None for the whole batch; `auto` makes it smaller as it must."""
+        return self._state.microbatch_size
+
+    @property
     def effective(self) -> dict[str, bool]:
         """Whether each algorithm has really done something, by label."""
         return effective(self._state.algorithms)
@@ -177,7 +211,7 @@ class Trainer:
         now = state.timestamp.batch if more is not None else state.timestamp.get(duration.unit)
         unit = TimeUnit.BATCH if more is not None else duration.unit
         state.max_duration = Time(now + (duration.value if more is None else more), unit)
-        state.steps = steps_of(state.max_duration, state.dataloader, state.steps.ssr)
+        state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)
 
     def _tell(self, error: BaseException) -> None:
         try:

@@ -45,9 +45,10 @@ def test_ranks_together_see_each_sample_once_and_step_by_step_what_one_rank_sees
     assert {len(rank) for rank in ranks} == {len(whole)}
 
 
-def test_a_batch_that_ranks_cannot_share_is_refused() -> None:
-    with pytest.raises(ValueError, match="a multiple of the 2 ranks, but got 5"):
-        loader(10, 5, world_size=2)
+def test_a_batch_that_does_not_divide_is_shared_as_evenly_as_it_can_be() -> None:
+    ranks = [loader(10, 5, rank=rank, world_size=2) for rank in range(2)]
+    assert [rank.batch_size for rank in ranks] == [3, 2]
+    assert [[b[1].tolist() for b in rank] for rank in ranks] == [[[0, 2, 4], [5, 7, 9]], [[1, 3], [6, 8]]]
 
 
 def test_an_order_may_choose_some_of_the_samples() -> None:

@@ -34,6 +34,12 @@ class Accuracy(Metric):
     def compute(self) -> float:
         return self._seen[0] / self._seen[1] if self._seen[1] else float("nan")
 
+    def totals(self) -> list[float]:
+        return [float(number) for number in self._seen]
+
+    def set_totals(self, totals: list[float]) -> None:
+        self._seen = (int(totals[0]), int(totals[1]))
+
 
 class Net(nn.Sequential):
     """8 -> 16 -> 4 with dropout between."""
@@ -91,10 +97,14 @@ class Memory(LoggerDestination):
     """Keeps (name, batch, value) of everything logged."""
 
     rows: Any = field(default_factory=list, init=False)
+    events: Any = field(default_factory=list, init=False)
     closed: Any = field(default=0, init=False)
 
     def log_metrics(self, metrics: Any, state: Any) -> None:
         self.rows += [(name, state.timestamp.batch, value) for name, value in metrics.items()]
+
+    def log_event(self, kind: str, payload: Any, state: Any) -> None:
+        self.events.append((kind, state.timestamp.batch, dict(payload)))
 
     def close(self) -> None:
         self.closed += 1

@@ -95,7 +95,7 @@ def test_the_face_is_the_trainer() -> None:
     [
         ({"device": "tpu"}, "auto, cpu or cuda"),
         ({"device_train_microbatch_size": 0}, "at least 1, but got 0"),
-        ({"device_train_microbatch_size": "auto"}, "number of samples"),
+        ({"device_train_microbatch_size": "most"}, "number of samples"),
         ({"eval_interval": "5"}, "eval_interval: '5' is not a duration"),
         ({"max_duration": "100sp", "train_dataloader": torch.utils.data.DataLoader(batches(), batch_size=None)},
          "how many samples"),

@@ -1,0 +1,220 @@
+"""Ranks: what several processes that train one model say to each other. One rank alone never comes here.
+
+After every batch all ranks hold the same bits: gradients, loss, batch statistics and counts are summed in one
+all-reduce, weighted by samples, so that the gradient is that of the whole batch on one rank, to rounding (1e-6 of its
+norm in single precision). The last batch of an epoch may give ranks unequal shares, or none. Whatever ends training is
+agreed first. No collective lies inside forward or backward: a rank that fails there leaves no other in the middle of
+one, and a rank that goes away is noticed at the next, at once or after the time-out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _NormBase
+
+from expkit import dist
+from expkit.errors import Interruption, TrialFailure, UsageError
+from expkit.trainer.batch import num_samples
+from expkit.trainer.contracts import Metric
+from expkit.trainer.loaders import Sizes
+from expkit.trainer.state import State
+
+_HEAD = 8  # numbers in front of the gradients, all of them whole or below one, so that 24 bits hold them exactly
+_CHUNK = 4096
+
+
+class Ranks:
+    """The other ranks, as the loop sees them."""
+
+    def __init__(self, state: State, own_batches: int) -> None:
+        """`own_batches`: how many batches of an epoch this rank's loader has."""
+        self._state = state
+        self.own_batches = own_batches
+        self.full = max(1, state.steps.batch_size)
+        """Samples of a full batch of all ranks; gradients are divided by it until it is known what was there."""
+        self.samples = self.tokens = 0
+        """Of the batch, over all ranks, as of the last exchange."""
+        self.train_s = 0.0
+        """The train clock of rank 0 at the last exchange."""
+        self.stop_reason: str | None = None
+        """Why all ranks end training; what one of them asked for counts only once all know."""
+        self.interruption: Interruption | None = None
+        self.may_stop = any(callback.changes_training for callback in state.callbacks.values())
+        """Whether it is worth asking after each batch; what other callbacks ask for is known one batch later."""
+        self._mail: _Mail | None = None
+
+    def meet(self) -> None:
+        """All ranks start from the weights of rank 0; TrialFailure where they have not the same model."""
+        tensors = [*self._state.model.parameters(), *self._state.model.buffers()]
+        sizes = dist.all_gather_json([len(tensors), sum(t.numel() for t in tensors), sorted(self._state.algorithms)])
+        for other, size in enumerate(sizes):
+            if size != sizes[0]:
+                raise TrialFailure(f"ranks must train the same model, but rank 0 has {sizes[0]} (tensors, numbers, "
+                                   f"methods) and rank {other} has {size}", "config")  # fmt: skip
+        _broadcast(tensors)
+
+    def exchange(self, loss: Tensor | None, own: tuple[int, int], train_s: float, asked: Interruption | None) -> Tensor:
+        """Gradients and batch statistics become those of the whole batch; gives its loss.
+
+        `loss` is this rank's part, weighted; None where it had no samples. `own`: its samples and tokens.
+        """
+        state = self._state
+        parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
+        if self._mail is None or not self._mail.fits(parameters):
+            self._mail = _Mail(parameters, state.model, self.full)
+        used = num_samples(state.batch) if loss is not None else 0
+        clock_s = train_s if state.rank == 0 else 0.0
+        head = [used, *own[:1], *divmod(own[1], _CHUNK), clock_s // 1, clock_s % 1,
+                state.stop_reason is not None, asked is not None]  # fmt: skip
+        head, total = self._mail.send(head, loss)
+        self.samples, self.tokens = round(head[1]), round(head[2]) * _CHUNK + round(head[3])
+        self.train_s = head[4] + head[5]
+        if head[6] or head[7]:
+            self._listen(asked)
+        return total
+
+    def settle(self) -> None:
+        """Whether a callback of any rank asked to stop; one small collective."""
+        asked = torch.tensor([float(self._state.stop_reason is not None)])
+        if dist.all_reduce(asked, "max", control=True).item():
+            self._listen(None)
+
+    def stop(self, reason: str) -> None:
+        """All ranks know this for themselves, and at the same moment."""
+        self.stop_reason = self._state.stop_reason = reason
+
+    def part(self) -> None:
+        """The end of a fit: one model everywhere, and a method that did something anywhere has done something."""
+        share_buffers(self._state.model)
+        did = dist.all_gather_json([bool(algorithm.effective) for algorithm in self._state.algorithms.values()])
+        for algorithm, anywhere in zip(self._state.algorithms.values(), map(any, zip(*did, strict=True)), strict=False):
+            if anywhere and not algorithm.effective:
+                algorithm.effective = True
+
+    def _listen(self, asked: Interruption | None) -> None:
+        own = {"stop": self._state.stop_reason, "asked": asked and [str(asked), asked.exit_code]}
+        said = dist.all_gather_json(own)
+        stop = next((one["stop"] for one in said if one["stop"]), None)
+        self._state.stop_reason = self.stop_reason = stop
+        self.interruption = next((Interruption(*one["asked"]) for one in said if one["asked"]), None)
+
+
+class _Mail:
+    """One flat buffer with everything that the ranks sum after a batch; laid out once, reused at every step."""
+
+    def __init__(self, parameters: list[Tensor], model: torch.nn.Module, full: int) -> None:
+        self._parameters, self._full = parameters, full
+        self._key = [id(p) for p in parameters]
+        self._norms = [m for m in model.modules() if _has_statistics(m)]
+        statistics = [b for norm in self._norms for b in _statistics(norm)]
+        dtype = torch.float32
+        for tensor in (*parameters, *statistics):
+            dtype = torch.promote_types(dtype, tensor.dtype)
+        sizes = [_HEAD, len(parameters), 1, *(t.numel() for t in (*parameters, *statistics))]
+        self._flat = torch.zeros(sum(sizes), dtype=dtype, device=parameters[0].device)
+        self._counts, self._sums = torch.split(self._flat, [_HEAD + len(parameters), sum(sizes[2:])])
+        self._views = torch.split(self._sums, sizes[2:])
+
+    def fits(self, parameters: list[Tensor]) -> bool:
+        """Whether these are the parameters it was laid out for; a method may have replaced some."""
+        return self._key == [id(p) for p in parameters]
+
+    def send(self, head: list[Any], loss: Tensor | None) -> tuple[list[float], Tensor]:
+        """Sum over ranks, spread the result; gives the summed head and the loss. `head[0]`: samples that made it."""
+        present = [p.grad is not None for p in self._parameters]
+        self._counts.copy_(torch.tensor([*map(float, head), *map(float, present)], dtype=self._flat.dtype))
+        for view, value in zip(self._views, self._weighted(loss, head[0] / self._full), strict=True):
+            view.zero_() if value is None else view.copy_(value.reshape(-1))
+        dist.all_reduce(self._flat)
+        summed: list[float] = self._counts[:_HEAD].tolist()
+        if summed[0] not in (0, self._full):
+            self._sums.div_(summed[0] / self._full)  # a batch that is not full, or that a method made smaller
+        self._spread(present)
+        return summed, self._views[0][0].clone()
+
+    def _weighted(self, loss: Tensor | None, weight: float) -> Iterator[Tensor | None]:
+        """Loss and gradients, which carry their weight already, then batch statistics; None adds nothing."""
+        yield loss
+        yield from (p.grad for p in self._parameters)
+        for norm in self._norms:
+            yield from (b * weight if weight and norm.training else None for b in _statistics(norm))
+
+    def _spread(self, present: list[bool]) -> None:
+        anywhere = present if all(present) else self._counts[_HEAD:].tolist()
+        views = iter(self._views[1:])
+        for parameter, has_gradient in zip(self._parameters, anywhere, strict=True):
+            view = next(views).view_as(parameter)
+            if not has_gradient:
+                continue
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            parameter.grad.copy_(view)
+        for norm in self._norms:
+            for statistic, view in zip(_statistics(norm), views, strict=False):
+                if norm.training:
+                    statistic.copy_(view)
+
+
+def share_buffers(model: torch.nn.Module) -> None:
+    """Buffers as rank 0 has them, but for batch statistics, which are the same everywhere after each batch."""
+    exchanged = {id(b) for module in model.modules() if _has_statistics(module) for b in _statistics(module)}
+    _broadcast([b for b in model.buffers() if id(b) not in exchanged])
+
+
+def add_up(metrics: Mapping[str, Any]) -> None:
+    """Each metric as if it had seen what all ranks saw; sums and counts, no mean of means."""
+    totals = [metric.totals() for metric in metrics.values()]
+    summed = torch.tensor([number for numbers in totals for number in numbers], dtype=torch.float64)
+    dist.all_reduce(summed, control=True)
+    numbers = iter(summed.tolist())
+    for metric, own in zip(metrics.values(), totals, strict=True):
+        metric.set_totals(list(itertools.islice(numbers, len(own))))
+
+
+def refuse_what_cannot_add_up(metrics: Mapping[str, Any]) -> None:
+    """UsageError for a metric that does not say how the parts of several ranks are put together."""
+    for name, metric in metrics.items():
+        if getattr(type(metric), "totals", Metric.totals) is Metric.totals:
+            raise UsageError(f"metric {name!r} cannot be added up over {dist.world_size()} ranks: it has no totals() "
+                             f"and set_totals()")  # fmt: skip
+
+
+def all_sizes(own: Sizes) -> Sizes:
+    """An epoch over all ranks; the rank with most batches says how many steps it has."""
+    said = dist.all_gather_json([own.batches, own.batch_size, own.samples, own.tokens])
+    batches, *counts = zip(*said, strict=True)
+    return Sizes(max(batches), *map(sum, counts))
+
+
+def refuse_blind_loader(loader: Any) -> None:
+    """UsageError for a torch DataLoader that would give every rank the same samples."""
+    sampler = getattr(loader, "sampler", None)
+    if type(sampler) in (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler):
+        raise UsageError(f"the train loader gives all {dist.world_size()} ranks the same samples; make it with "
+                         f"DataLoader(..., sampler=expkit.dist.get_sampler(dataset, shuffle=...))")  # fmt: skip
+
+
+def _has_statistics(module: torch.nn.Module) -> bool:
+    return isinstance(module, _NormBase) and module.running_mean is not None
+
+
+def _statistics(norm: Any) -> tuple[Tensor, Tensor]:
+    return norm.running_mean, norm.running_var
+
+
+def _broadcast(tensors: Iterable[Tensor]) -> None:
+    """What rank 0 has, one collective a data type; nothing is sent where there is nothing."""
+    by_type: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
+    for tensor in tensors:
+        by_type.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+    with torch.no_grad():
+        for group in by_type.values():
+            flat = torch.cat([tensor.reshape(-1) for tensor in group])
+            dist.broadcast(flat)
+            for tensor, part in zip(group, torch.split(flat, [t.numel() for t in group]), strict=True):
+                tensor.copy_(part.view_as(tensor))

@@ -1,0 +1,153 @@
+"""Several ranks train as one: the same gradients, losses and metrics, ends all agree on, errors instead of hangs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainer import two_ranks
+
+ROOT = Path(__file__).parents[2]
+HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
+           "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
+           "effective_anywhere")  # fmt: skip
+REFUSED = ("refused_loader", "refused_auto", "other_model")
+EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader")
+"""Cases in double precision without dropout or batch statistics."""
+
+
+def start(folder: Path, names: tuple[str, ...], world_size: int = 2, **variables: str) -> list[subprocess.Popen[str]]:
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(world_size), **variables}
+    return [
+        subprocess.Popen([sys.executable, "-m", "tests.trainer.two_ranks", str(folder), *names], cwd=ROOT, text=True,
+                         env={**given, "RANK": str(rank)}, stderr=subprocess.PIPE)
+        for rank in range(world_size)
+    ]  # fmt: skip
+
+
+def results(folder: Path, name: str, world_size: int = 2) -> list[dict[str, Any]]:
+    return [torch.load(folder / f"{name}-{rank}.pt", weights_only=True) for rank in range(world_size)]
+
+
+def run(folder: Path, names: tuple[str, ...], world_size: int = 2, **variables: str) -> list[int]:
+    ranks = start(folder, names, world_size, **variables)
+    told = [rank.communicate(timeout=150)[1] for rank in ranks]
+    codes = [rank.returncode for rank in ranks]
+    assert all(code in (0, -signal.SIGKILL) for code in codes), told
+    return codes
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two")
+    run(folder, HEALTHY + REFUSED)
+    return folder
+
+
+@functools.cache
+def alone(name: str) -> dict[str, Any]:
+    return getattr(two_ranks, name)()  # type: ignore[no-any-return]
+
+
+def relative(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float((a - b).norm() / b.norm())
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_all_ranks_end_with_the_same_bits_and_counts(two: Path, name: str) -> None:
+    first, second = results(two, name)
+    assert torch.equal(first["weights"].nan_to_num(), second["weights"].nan_to_num())
+    for key in ("sample", "batch", "epoch", "stop", "metrics", "effective"):
+        assert first[key] == second[key], key
+    if first["buffers"] is not None:
+        assert torch.equal(first["buffers"], second["buffers"])
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_two_ranks_give_what_one_gives_to_1e_12_also_where_batches_do_not_divide(two: Path, name: str) -> None:
+    one, (first, _) = alone(name), results(two, name)
+    assert relative(first["weights"], one["weights"]) < 1e-12
+    assert (first["sample"], first["batch"], first["epoch"]) == (one["sample"], one["batch"], one["epoch"])
+    if "loss" in one:
+        assert [b for b, _ in first["loss"]] == [b for b, _ in one["loss"]]
+        assert [v for _, v in first["loss"]] == pytest.approx([v for _, v in one["loss"]], rel=1e-12)
+        assert first["accuracy"] == one["accuracy"]  # right answers and samples are added up: no rounding
+
+
+def test_two_ranks_in_single_precision_are_within_1e_5_after_30_steps(two: Path) -> None:
+    one, (first, _) = alone("single_precision"), results(two, "single_precision")
+    assert relative(first["weights"], one["weights"]) < 1e-5
+    assert [v for _, v in first["loss"]] == pytest.approx([v for _, v in one["loss"]], rel=1e-5)
+
+
+def test_only_rank_0_logs_and_all_know_the_metrics(two: Path) -> None:
+    first, second = results(two, "uneven")
+    assert first["loss"] and first["accuracy"]
+    assert second["loss"] == second["accuracy"] == []
+    assert second["metrics"] == first["metrics"] == {"eval/accuracy": first["accuracy"][-1][1]}
+
+
+def test_a_parameter_without_gradient_on_all_ranks_has_none_and_no_decay(two: Path) -> None:
+    assert results(two, "unused")[0]["none"] == [False] * 4 + [True] * 2
+
+
+def test_dropout_is_by_rank(two: Path) -> None:
+    assert relative(results(two, "dropout")[0]["weights"], alone("dropout")["weights"]) > 1e-4
+
+
+def test_what_one_rank_asks_for_happens_on_all_after_the_same_batch(two: Path) -> None:
+    assert [(r["batch"], r["stop"]) for r in results(two, "stop_declared")] == [(2, "enough")] * 2
+    assert [(r["batch"], r["stop"]) for r in results(two, "stop_undeclared")] == [(3, "enough")] * 2
+    assert [(r["batch"], r["code"]) for r in results(two, "interrupted")] == [(3, 143)] * 2
+    assert all("SIGTERM" in r["error"] for r in results(two, "interrupted"))
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_ends_training_on_all(two: Path) -> None:
+    assert [(r["batch"], r["stop"]) for r in results(two, "diverged")] == [(2, "diverged")] * 2
+
+
+def test_a_method_that_did_something_on_any_rank_did_something(two: Path) -> None:
+    assert [r["effective"] for r in results(two, "effective_anywhere")] == [{"only_one": True}] * 2
+
+
+def test_four_ranks_of_which_three_have_none_left(tmp_path: Path) -> None:
+    run(tmp_path, ("none_left",), world_size=4)
+    ranks = results(tmp_path, "none_left", 4)
+    assert all(torch.equal(ranks[0]["weights"], other["weights"]) for other in ranks[1:])
+    assert relative(ranks[0]["weights"], alone("none_left")["weights"]) < 1e-12
+
+
+def test_what_ranks_cannot_do_is_refused_on_all_of_them(two: Path) -> None:
+    for result in results(two, "refused_loader"):
+        assert "gives all 2 ranks the same samples" in result["error"] and "get_sampler" in result["error"]
+    assert all("on one rank only" in result["error"] for result in results(two, "refused_auto"))
+    assert all("must train the same model" in result["error"] for result in results(two, "other_model"))
+
+
+def test_an_error_on_one_rank_ends_the_other_within_ten_seconds_and_names_who_to_ask(tmp_path: Path) -> None:
+    run(tmp_path, ("one_fails",))
+    other, failed = results(tmp_path, "one_fails")
+    assert failed["error"] == "the disk of rank 1 is full"
+    assert other["kind"] == "RankLost" and "rank 0 lost another rank" in other["error"]
+    assert other["seconds"] < 10
+
+
+def test_a_killed_rank_ends_the_other_at_once(tmp_path: Path) -> None:
+    assert run(tmp_path, ("one_dies",)) == [0, -signal.SIGKILL]
+    other = torch.load(tmp_path / "one_dies-0.pt", weights_only=True)
+    assert other["kind"] == "RankLost" and other["seconds"] < 10
+
+
+def test_a_rank_that_hangs_is_waited_for_until_the_time_out(tmp_path: Path) -> None:
+    run(tmp_path, ("one_hangs",), TIMEOUT_S="2")
+    other, _ = results(tmp_path, "one_hangs")
+    assert other["kind"] == "RankLost" and "waited in vain" in other["error"]
+    assert 2 < other["seconds"] < 18

@@ -1,0 +1,276 @@
+"""Cases that run on one rank in the test's own process and on several in processes of their own.
+
+    RANK=0 WORLD_SIZE=2 python -m tests.trainer.two_ranks /folder case case ...
+
+Each case is a function without arguments; what it gives is saved as /folder/<case>-<rank>.pt.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from expkit import dist
+from expkit.algorithms.ema import EMA
+from expkit.algorithms.label_smoothing import LabelSmoothing
+from expkit.errors import ExpkitError, Interruption
+from expkit.functional.tensor_loader import TensorLoader
+from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.callback import Callback
+from expkit.trainer.trainer import Trainer
+from tests.trainer.doubles import Memory, Net, trainer, weights
+
+Result = dict[str, Any]
+
+
+def loader(num_samples: int, batch_size: int, *, shuffle: bool = True, double: bool = False) -> TensorLoader:
+    draw = torch.Generator().manual_seed(1)
+    inputs = torch.randn(num_samples, 8, generator=draw)
+    targets = torch.randint(0, 4, (num_samples,), generator=draw)
+
+    def order(epoch: int) -> torch.Tensor:
+        return torch.randperm(num_samples, generator=torch.Generator().manual_seed(epoch))
+
+    return TensorLoader(inputs.double() if double else inputs, targets, batch_size, order=order if shuffle else None,
+                        rank=dist.rank(), world_size=dist.world_size())  # fmt: skip
+
+
+def seeded(cls: Any = Net) -> Any:
+    torch.manual_seed(dist.rank())  # ranks start from the weights of rank 0
+    return cls()
+
+
+def fitted(model: nn.Module, **settings: Any) -> Result:
+    memory = Memory()
+    t = trainer(model, loggers=[memory], eval_dataloader=loader(13, 4, double=next(model.parameters()).dtype is
+                torch.float64), eval_interval="3ba", **{"max_duration": "3ep", **settings})  # fmt: skip
+    try:
+        t.fit()
+        error = None
+    except Interruption as e:
+        error = e
+    return {**summary(t), "loss": memory.series("train/loss"), "accuracy": memory.series("eval/accuracy"),
+            "error": str(error) if error else None}  # fmt: skip
+
+
+def summary(t: Trainer) -> Result:
+    now = t.state.timestamp
+    buffers = [b.double().flatten() for b in t.state.model.buffers()]
+    return {"weights": weights(t), "sample": now.sample, "batch": now.batch, "epoch": now.epoch,
+            "stop": t.state.stop_reason, "metrics": t.state.metrics, "effective": t.effective,
+            "buffers": torch.cat(buffers) if buffers else None}  # fmt: skip
+
+
+def uneven() -> Result:
+    """21 samples, 6 a batch: 6 6 6 3."""
+    return fitted(seeded().double(), train_dataloader=loader(21, 6, double=True))
+
+
+def none_left() -> Result:
+    """13 samples, 6 a batch: 6 6 1, of which rank 1 gets none."""
+    return fitted(seeded().double(), train_dataloader=loader(13, 6, double=True))
+
+
+def odd_batches() -> Result:
+    """5 samples a batch: 3 and 2, 3 and 2, 2 and 1."""
+    return fitted(seeded().double(), train_dataloader=loader(13, 5, double=True))
+
+
+def microbatches() -> Result:
+    return fitted(seeded().double(), train_dataloader=loader(21, 6, double=True), device_train_microbatch_size=2)
+
+
+def single_precision() -> Result:
+    return fitted(seeded(), train_dataloader=loader(61, 12), max_duration="5ep")
+
+
+class Partial(Net):
+    """A layer that nothing uses: it has no gradient, and no decay."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.extra = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        for layer in list(self)[:4]:
+            x = layer(x)
+        return x
+
+
+def unused() -> Result:
+    model = seeded(Partial).double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+    t = Trainer(model=model, optimizers=optimizer, train_dataloader=loader(13, 6, double=True), max_duration="2ep",
+                device="cpu")  # fmt: skip
+    t.fit()
+    return {**summary(t), "none": [p.grad is None for p in model.parameters()]}
+
+
+class Normed(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 4))
+        self.register_buffer("own", torch.rand(3))
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            self.own += x.mean()
+        return super().forward(x)
+
+
+def batch_norm() -> Result:
+    return fitted(seeded(Normed), train_dataloader=loader(16, 6))
+
+
+def methods() -> Result:
+    return fitted(seeded().double(), train_dataloader=loader(21, 6, double=True),
+                  algorithms=[EMA(half_life="3ba"), LabelSmoothing()])  # fmt: skip
+
+
+def dropout() -> Result:
+    return fitted(Net(0.3), train_dataloader=loader(24, 6))
+
+
+def torch_loader() -> Result:
+    data = torch.utils.data.TensorDataset(torch.randn(13, 8, generator=torch.Generator().manual_seed(2)).double(),
+                                          torch.arange(13) % 4)  # fmt: skip
+    size = 4 // dist.world_size()
+    return fitted(seeded().double(), train_dataloader=torch.utils.data.DataLoader(
+        data, size, sampler=dist.get_sampler(data, shuffle=True, seed=3)))  # fmt: skip
+
+
+@dataclass
+class Ask(Callback):
+    """Rank 1 alone asks, at batch 2."""
+
+    how: str = "stop"
+    trainer: Any = field(default=None, init=False)
+
+    def batch_end(self, state: Any, logger: Any) -> None:
+        if state.timestamp.batch == 2 and state.rank == state.world_size - 1:
+            if self.how == "stop":
+                state.stop("enough")
+            else:
+                self.trainer.request_stop("SIGTERM")
+
+
+@dataclass
+class Declared(Ask):
+    changes_training = True
+
+
+def stop_declared() -> Result:
+    return fitted(seeded(), train_dataloader=loader(21, 6), callbacks=[Declared()])
+
+
+def stop_undeclared() -> Result:
+    return fitted(seeded(), train_dataloader=loader(21, 6), callbacks=[Ask()])
+
+
+def interrupted() -> Result:
+    ask = Ask("interrupt")
+    t = trainer(seeded(), train_dataloader=loader(21, 6), callbacks=[ask])
+    ask.trainer = t
+    try:
+        t.fit()
+    except Interruption as e:
+        return {**summary(t), "error": str(e), "code": e.exit_code}
+    return summary(t)
+
+
+def diverged() -> Result:
+    data = loader(21, 6, shuffle=False)
+    data._inputs[7] = float("nan")  # one sample of one rank
+    return fitted(seeded(), train_dataloader=data)
+
+
+def seconds() -> Result:
+    class Slow(Net):
+        def forward(self, x: Any) -> Any:
+            time.sleep(0.004 * dist.rank())
+            return super().forward(x)
+
+    return fitted(seeded(Slow), train_dataloader=loader(21, 6), max_duration="0.4sec")
+
+
+@dataclass
+class OnlyOne(Algorithm):
+    def batch_end(self, state: Any, logger: Any) -> None:
+        self.effective = state.rank == 1
+
+
+def effective_anywhere() -> Result:
+    return fitted(seeded(), train_dataloader=loader(21, 6), algorithms=[OnlyOne()])
+
+
+def sentence(**settings: Any) -> Result:
+    started_s = time.monotonic()
+    try:
+        t = trainer(settings.pop("model", None) or seeded(), **{"train_dataloader": loader(60, 6), **settings})
+        t.fit()
+    except ExpkitError as e:
+        return {"error": str(e), "kind": type(e).__name__, "seconds": time.monotonic() - started_s}
+    return {"error": None}
+
+
+def refused_loader() -> Result:
+    data = torch.utils.data.TensorDataset(*next(iter(loader(12, 12))))
+    return sentence(train_dataloader=torch.utils.data.DataLoader(data, 4, shuffle=True))
+
+
+def refused_auto() -> Result:
+    return sentence(device_train_microbatch_size="auto")
+
+
+def other_model() -> Result:
+    return sentence(model=Net() if dist.rank() == 0 else Partial())
+
+
+class Fails(Callback):
+    def after_forward(self, state: Any, logger: Any) -> None:
+        if state.rank == 1 and state.timestamp.batch == 3:
+            raise ExpkitError("the disk of rank 1 is full")
+
+
+def one_fails() -> Result:
+    return sentence(callbacks=[dataclass(Fails)()])
+
+
+class Dies(Callback):
+    def after_forward(self, state: Any, logger: Any) -> None:
+        if state.rank == 1 and state.timestamp.batch == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def one_dies() -> Result:
+    return sentence(callbacks=[dataclass(Dies)()])
+
+
+class Hangs(Callback):
+    def after_forward(self, state: Any, logger: Any) -> None:
+        if state.rank == 1 and state.timestamp.batch == 3:
+            time.sleep(20)
+
+
+def one_hangs() -> Result:
+    return sentence(callbacks=[dataclass(Hangs)()])
+
+
+def main(folder: Path, names: list[str]) -> None:
+    torch.set_num_threads(1)
+    dist.initialize(store=f"file://{folder}/store", timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
+    rank = dist.rank()
+    for name in names:
+        torch.save(globals()[name](), folder / f"{name}-{rank}.pt")
+    dist.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
