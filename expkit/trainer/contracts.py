@@ -14,7 +14,8 @@ class Model(Plugin):
 
     The module may define `loss(outputs, targets)`, a scalar tensor that is the mean over samples and takes class ids
     or soft targets, and `metrics()`, a dict of Metric by name; without them the trainer uses cross entropy, and
-    accuracy and cross_entropy as metrics.
+    accuracy and cross_entropy as metrics. A loss that takes `reduction="none"` as well is quicker to ask for each
+    sample's.
     """
 
     def build(self) -> Any:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from expkit import plugins
 from expkit.functional.losses import soft_cross_entropy
 from expkit.functional.selective_backprop import is_due, losses_of, percentiles, score, select, shrink
 
@@ -81,3 +84,15 @@ def test_images_may_be_scored_small_and_nothing_else_may() -> None:
     assert shrink(images, 1) is images
     with pytest.raises(ValueError, match=r"inputs are \[2, 5\]; use 1"):
         shrink(torch.zeros(2, 5), 0.5)
+
+
+@pytest.mark.parametrize(("name", "inputs"), [("resnet", (4, 3, 16, 16)), ("mlp", (4, 784)), ("gpt", (4, 128))])
+def test_shipped_models_give_the_losses_of_all_samples_in_one_call(name: str, inputs: tuple[int, ...]) -> None:
+    module = plugins.build("models", name, {}).build()  # type: ignore[attr-defined]
+    given = torch.zeros(inputs, dtype=torch.long) if name == "gpt" else torch.randn(inputs)
+    outputs = module.eval()(given).detach()
+    targets = torch.randint(outputs.shape[1], outputs.shape[:1] + outputs.shape[2:])
+    losses = losses_of(module.loss, outputs, targets)
+    assert losses.shape == (4,)
+    torch.testing.assert_close(losses.mean(), module.loss(outputs, targets))
+    assert "reduction" in inspect.signature(module.loss).parameters
