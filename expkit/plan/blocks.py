@@ -35,12 +35,18 @@ Here = tuple[int, ...]
 """Indices of the parts that stand at a point."""
 
 
+def is_union(sweep: Sweep) -> bool:
+    """Whether a trial may be asked for more than once, so that points must be compared."""
+    return len(sweep.grids) + len(sweep.includes) > 1 or sweep.grids[0].axes.may_repeat
+
+
 class Blocks:
     """All blocks of a sweep in order; what several parts ask for is there once."""
 
     def __init__(self, sweep: Sweep) -> None:
         self.sweep = sweep
         self.parts: list[Part] = parts_of(sweep)
+        self.is_union = is_union(sweep)
         self.space = Space(sweep, sweep.grids[0])
         self.baseline = self.space.baseline
         self.offsets = [0, *itertools.accumulate(part.num_codes for part in self.parts)]
@@ -56,19 +62,19 @@ class Blocks:
         for seed in self.seeds():
             for point, parts in self.points():
                 number += 1
-                here = tuple(i for i in parts if seed in self.parts[i].seeds) if self._is_union else parts
+                here = tuple(i for i in parts if seed in self.parts[i].seeds) if self.is_union else parts
                 if here and (codes := self.codes_at(point, here)):
                     yield Block(number, seed, point, codes)
 
     def seeds(self) -> tuple[int, ...]:
         """Those of the sweep, then those that only included arms have."""
-        if not self._is_union:
+        if not self.is_union:
             return self.parts[0].seeds
         return tuple(dict.fromkeys(seed for part in self.parts for seed in part.seeds))
 
     def points(self) -> Iterator[tuple[Point, Here]]:
         """Each point and the parts that stand there; points that make one recipe are one."""
-        if not self._is_union:
+        if not self.is_union:
             return ((point, (0,)) for point in self.parts[0].points)
         return iter(self._united())
 
@@ -96,10 +102,6 @@ class Blocks:
             if len(self._arms) < MAX_KEPT:
                 self._arms[code] = arm
         return arm
-
-    @property
-    def _is_union(self) -> bool:
-        return len(self.parts) > 1
 
     def _is_kept(self, code: int, point: Point) -> bool:
         return self.parts[self.part_of(code)].exempt or self.space.excluded(self.arm(code), point) is None

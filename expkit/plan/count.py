@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from expkit.errors import Problem, SpecError
-from expkit.plan.blocks import Blocks
+from expkit.plan.blocks import Blocks, is_union
 from expkit.plan.space import Arm, Space
 from expkit.plan.trial import Arithmetic, Removed, Step
 from expkit.plan.united import unite
@@ -25,7 +25,7 @@ MAX_LOOKED_AT = 2_000_000
 
 def count(sweep: Sweep) -> Arithmetic:
     """How many trials a sweep has and why; SpecError where they are more than `budget.max_trials`."""
-    if len(sweep.grids) + len(sweep.includes) > 1:
+    if is_union(sweep):
         return _union(sweep)
     space = Space(sweep, sweep.grids[0])
     tally = Tally()
@@ -54,8 +54,11 @@ def _union(sweep: Sweep) -> Arithmetic:
         sizes.append(_points(space, _configurations(space, tally)[1], tally)[0])
     tally.prefix = ""
     _refuse_too_many(sweep, max(sizes) * len(sweep.seeds))
-    _refuse_unlookable(space, sum(sizes))
+    num_points = sum(grid.axes.count() for grid in sweep.grids)
+    _refuse_unlookable(space, sum(sizes) if sweep.exclusions else num_points + max(sizes) // max(1, num_points))
     united = unite(Blocks(sweep))
+    if len(sweep.grids) == 1 and sum(sizes) > united.points:
+        tally.step(f"{sum(sizes) - united.points:,} of them mean the same trial as another: points", united.points)
     if len(sweep.grids) > 1:
         twice = (
             f", where {sum(sizes) - united.points:,} that several have count once" if sum(sizes) > united.points else ""

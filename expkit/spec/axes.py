@@ -26,6 +26,8 @@ class Axis:
     rows: tuple[tuple[int, ...], ...]
     only: tuple[tuple[int, frozenset[int]], ...] = ()
     """(another axis, its rows at which this one is there)."""
+    chooses: bool = False
+    """Whether its values are whole components, so that other values may mean nothing at some of its rows."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Axes:
         axes = [replace(self.axes[i], only=tuple((moved[o], rows) for o, rows in self.axes[i].only)) for i in kept]
         return Axes(self.num_parameters, tuple(axes))
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether two points may make the same recipe: a value that only another component would read."""
+        return len(self.axes) > 1 and any(axis.chooses for axis in self.axes)
+
     def first(self) -> Point:
         """The first point."""
         return next(iter(self))
@@ -71,9 +78,22 @@ class Axes:
 
     def at(self, axis: int, row: int) -> Point:
         """A point that has this row of an axis, all others at their first that allows it."""
-        chosen = {axis: row}
-        for other, allowed in self.axes[axis].only:
-            chosen[other] = min(allowed)
+        return self._with({axis: row})
+
+    def everywhere(self, axis: int, row: int) -> Iterator[Point]:
+        """Points that have this row of an axis, one for each row of each axis that chooses components."""
+        yield self.at(axis, row)
+        only = dict(self.axes[axis].only)
+        for other, a in enumerate(self.axes):
+            if a.chooses and other != axis:
+                allowed = only.get(other, range(len(a.rows)))
+                yield from (self._with({axis: row, other: k}) for k in sorted(allowed))
+
+    def _with(self, rows: Mapping[int, int]) -> Point:
+        chosen = dict(rows)
+        for axis in rows:
+            for other, allowed in self.axes[axis].only:
+                chosen.setdefault(other, min(allowed))
         for i in (*sorted(self._leading()), *range(len(self.axes))):
             if i not in chosen and self._is_there(i, chosen):
                 chosen[i] = 0

@@ -179,12 +179,14 @@ def _check_rows(draft: Draft, axes: Axes, number: int, methods: Sequence[Method]
     spelled: dict[str, int] = {}
     parameter = draft.parameters[axis.parameters[0]]
     for k, row in enumerate(axis.rows):
-        point = axes.at(number, k)
-        made = [m for method in depending if (m := draft.method(method, point, problems))]
-        recipe = draft.variant(point, (), problems)
-        if recipe is None:
+        text = ""
+        for point in axes.everywhere(number, k):
+            made = [m for method in depending if (m := draft.method(method, point, problems))]
+            recipe = draft.variant(point, (), problems)
+            if recipe is not None:
+                text += ids.text_of(recipe) + "".join(spell(one, "algorithms") for one in made)
+        if not text:
             continue
-        text = ids.text_of(recipe) + "".join(spell(one, "algorithms") for one in made)
         first = spelled.setdefault(text, k)
         if first != k:
             where = "of the list" if len(axis.parameters) == 1 else "of the zip"

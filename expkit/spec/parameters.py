@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,7 +71,7 @@ class Table:
 
     def single(self, path: str, mark: Mark, node: Node, where: str) -> tuple[int, int] | None:
         """(parameter, index of the value) of one value that is included by hand."""
-        rows = self._column(path, mark, (node,), where)
+        rows = self._column(path, mark, {where: node})
         return (list(self.columns).index(path), rows[0]) if rows else None
 
     def _alone(self, node: Node | None, where: str, taken: Collection[str] = ()) -> dict[str, Axis]:
@@ -85,7 +85,8 @@ class Table:
             shown_path = join(where, path)
             if path in taken:
                 self.problems.add(entry.mark, shown_path, _TWICE)
-            rows = self._column(path, entry.mark, _items(entry.node, shown_path, self.problems), shown_path)
+            items = _items(entry.node, shown_path, self.problems)
+            rows = self._column(path, entry.mark, _numbered(items, shown_path))
             if rows:
                 distinct = dict.fromkeys(rows)
                 found[path] = Axis((list(self.columns).index(path),), tuple((row,) for row in distinct))
@@ -118,27 +119,27 @@ class Table:
             taken.add(path)
             items = _items(entry.node, join(where, path), self.problems)
             lengths[path] = len(items)
-            columns[path] = self._column(path, entry.mark, items, join(where, path))
-        if len(set(lengths.values())) > 1:
+            columns[path] = self._column(path, entry.mark, _numbered(items, join(where, path)))
+        if len(set(lengths.values())) > 1 and all(lengths.values()):
             said = " and ".join(f"{path} has {num}" for path, num in lengths.items())
             self.problems.add(group.mark, where, f"the lists of a zip have one length, but {said}")
             return None
-        if any(len(columns[path]) < lengths[path] for path in columns):
+        if any(len(columns[path]) < max(lengths[path], 1) for path in columns):
             return None
         names = list(self.columns)
         rows = dict.fromkeys(zip(*columns.values(), strict=True))
         return Axis(tuple(names.index(path) for path in columns), tuple(rows))
 
-    def _column(self, path: str, mark: Mark, items: Sequence[Node], where: str) -> list[int]:
-        """The index of each of these values among all of the path."""
+    def _column(self, path: str, mark: Mark, items: Mapping[str, Node]) -> list[int]:
+        """The index of each of these values among all of the path; `items` are by the place that messages name."""
         parts = split(self.draft.root, path)
         refused = _refused(parts, self.candidates)
         if refused:
-            self.problems.add(mark, where, refused)
+            self.problems.add(mark, next(iter(items), path).removesuffix(".0"), refused)
             return []
         found = []
-        for i, item in enumerate(items):
-            node, value = self._value(parts, path, item, join(where, i))
+        for where, item in items.items():
+            node, value = self._value(parts, path, item, where)
             if value is not BAD:
                 found.append(self.columns.setdefault(path, _Column(mark)).index(node, value))
         return found
@@ -179,6 +180,8 @@ class Table:
                 parts = tuple(split(self.draft.root, paths[parameter]))
                 if is_component(parts):
                     choosing[parts] = (i, [self._chosen(paths[parameter], row[k]) for row in axis.rows])
+        which = {i for i, _ in choosing.values()}
+        axes = [replace(axis, chooses=i in which) for i, axis in enumerate(axes)]
         return tuple(self._only(i, axis, paths, choosing) for i, axis in enumerate(axes))
 
     def _only(
@@ -224,6 +227,10 @@ def _items(node: Node, path: str, problems: Problems) -> Sequence[Node]:
     if not node.items:
         problems.add(node.mark, path, "must have at least one value, but the list is empty")
     return node.items
+
+
+def _numbered(items: Sequence[Node], where: str) -> dict[str, Node]:
+    return {join(where, i): item for i, item in enumerate(items)}
 
 
 def _got(node: Node) -> str:
