@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -180,13 +181,18 @@ def _ends(store: Store, jobs: Sequence[Job], metric: str) -> tuple[list[float], 
 
     with connect(store.layout.root) as con:
         rows = con.rows("SELECT id, replicate, first, last FROM final WHERE name = ?", [metric])
-    found = {(row["id"], row["replicate"]): (row["first"], row["last"]) for row in rows}
+    found = {(row["id"], row["replicate"]): (_or_nan(row["first"]), _or_nan(row["last"])) for row in rows}
     missing = [job for job in jobs if (job.id12, job.replicate) not in found]
     if missing:
         raise UsageError(f"{metric} was not recorded by pilot trial {missing[0].id12}; "
                          "metrics.primary must name what an evaluator makes, such as eval/accuracy")  # fmt: skip
     ends = [found[job.id12, job.replicate] for job in jobs]
     return [first for first, _ in ends], [last for _, last in ends]
+
+
+def _or_nan(value: float | None) -> float:
+    """What was recorded and was no finite number is NULL in the view."""
+    return math.nan if value is None else value
 
 
 def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target | None) -> None:

@@ -15,7 +15,11 @@ from expkit.errors import QueryError
 
 READS = frozenset({"SELECT", "MULTI"})  # MULTI is what PIVOT parses to
 _WRITES = frozenset({"copy", "insert", "update", "delete", "merge", "truncate"})
-_RUN_TEXT = frozenset({"query", "query_table", "json_execute_serialized_sql", "add_grammar_extension"})
+_RUN_TEXT = frozenset({
+    "query", "query_table", "json_execute_serialized_sql", "add_grammar_extension",
+    "register_external_resource", "register_external_resource_type", "deregister_external_resource",
+    "create_external_resource", "destroy_external_resource",  # these call any function by name, `query` too
+})  # fmt: skip
 
 
 def read_statement(con: duckdb.DuckDBPyConnection, sql: str) -> Any:

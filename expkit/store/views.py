@@ -79,17 +79,21 @@ VIEWS = (
     View(
         "metrics",
         METRICS,
-        "What counts: each batch of a replicate once. batch counts finished batches; NaN and inf are kept.",
+        "What counts: each batch of a replicate once. batch counts finished batches; NaN and inf are kept, "
+        "and DuckDB sorts NaN above all numbers: rank with isfinite(value), or from `final`.",
         "SELECT batch, value FROM metrics WHERE name = 'eval/accuracy' ORDER BY id, replicate, batch LIMIT 10",
         f"SELECT {', '.join(METRICS)} FROM metrics_all WHERE NOT superseded",
     ),
     View(
         "final",
         ("id", "replicate", "name", "first", "last", "min", "min_batch", "max", "max_batch", "n", "n_not_finite"),
-        "One row a replicate and metric of rank 0; min and max among finite values, with their batch.",
+        "One row a replicate and metric of rank 0; min and max among finite values, with their batch. first and last "
+        "are NULL where they were NaN or inf, so that these win no ranking; n_not_finite counts them.",
         "SELECT label, avg(last) FROM final JOIN trials USING (id, replicate) "
         "WHERE name = 'eval/accuracy' GROUP BY label",
-        """SELECT id, replicate, name, arg_min(value, batch) AS first, arg_max(value, batch) AS last,
+        """SELECT id, replicate, name,
+  arg_min_null(CASE WHEN isfinite(value) THEN value END, batch) AS first,
+  arg_max_null(CASE WHEN isfinite(value) THEN value END, batch) AS last,
   min(value) FILTER (isfinite(value)) AS min, arg_min(batch, value) FILTER (isfinite(value)) AS min_batch,
   max(value) FILTER (isfinite(value)) AS max, arg_max(batch, value) FILTER (isfinite(value)) AS max_batch,
   count(*) AS n, count(*) FILTER (NOT isfinite(value)) AS n_not_finite

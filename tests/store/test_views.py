@@ -278,14 +278,19 @@ def test_user_report_60_nan_and_inf_are_kept_and_win_nothing(tmp_path: Path) -> 
     series(tmp_path, (math.nan, math.nan), id12="f" * 12)
     with connect(tmp_path) as con:
         good, bad = con.rows("SELECT * FROM final ORDER BY id")
-        assert math.isnan(good.pop("last"))
         assert good == {
-            "id": ID12, "replicate": 0, "name": "q", "first": 0.3, "min": 0.2, "min_batch": 4,
+            "id": ID12, "replicate": 0, "name": "q", "first": 0.3, "last": None, "min": 0.2, "min_batch": 4,
             "max": 0.7, "max_batch": 3, "n": 6, "n_not_finite": 3,
         }  # fmt: skip
         assert bad["max"] is None and bad["min_batch"] is None and bad["n_not_finite"] == 2
         assert con.rows("SELECT count(*) AS n FROM metrics WHERE isinf(value)") == [{"n": 2}]
         assert con.rows("SELECT id FROM final ORDER BY max DESC NULLS LAST LIMIT 1") == [{"id": ID12}]
+    series(tmp_path, (0.1, 0.2), id12="e" * 12)
+    with connect(tmp_path) as con:
+        for column in ("first", "last", "min", "max"):
+            for order in ("ASC", "DESC"):
+                (best,) = con.rows(f"SELECT {column} AS best FROM final ORDER BY {column} {order} LIMIT 1")
+                assert math.isfinite(best["best"]), (column, order)
 
 
 def test_user_report_67_names_are_values(tmp_path: Path) -> None:
