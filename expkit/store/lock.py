@@ -36,6 +36,12 @@ class HostLock:
     def release(self) -> None:
         """Let others in; a second call does nothing."""
         if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing would leave it with a child that was just forked
+            self.forget()
+
+    def forget(self) -> None:
+        """Close this process's copy of the file; the lock stays with the process that took it."""
+        if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -148,7 +154,7 @@ def _command() -> str:
 
 def _close_in_child() -> None:
     for lock in list(_open):
-        lock.release()  # the child's copy alone: the parent's lock stays, because its file is still open
+        lock.forget()
 
 
 os.register_at_fork(after_in_child=_close_in_child)

@@ -91,3 +91,20 @@ def test_each_shell_gets_its_script(lab: tuple[Path, Synthetic], shell: str) -> 
     done = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True)
     assert done.returncode == 0
     assert "_EXPKIT_COMPLETE" in done.stdout and "expkit" in done.stdout
+
+
+def test_bash_itself_completes(lab: tuple[Path, Synthetic], tmp_path: Path) -> None:
+    folder, made = lab
+    command = tmp_path / "expkit"
+    command.write_text(f"#!{sys.executable}\nfrom expkit.cli import main\nmain()\n")
+    command.chmod(0o755)
+    typed = """
+    source <(_EXPKIT_COMPLETE=source_bash expkit)
+    COMP_WORDS=(expkit logs "$1"); COMP_CWORD=2
+    _expkit_completion expkit
+    echo "${COMPREPLY[@]}"
+    """
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    id12 = made.ids["ema", 17]
+    done = subprocess.run(["bash", "-c", typed, "bash", id12[:5]], cwd=folder, env=env, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr) == ([id12], "")
