@@ -14,7 +14,7 @@ import typer
 from expkit.errors import ExpkitError
 
 COMMANDS = {
-    "Run": ("run", "sweep", "pilot", "rerun"),
+    "Run": ("run", "sweep", "pilot", "rerun", "launch"),
     "Look": ("status", "report", "query", "show", "logs", "why", "diff"),
     "Prepare": ("check", "plan", "list", "explain"),
 }
@@ -33,7 +33,8 @@ def build(names: Sequence[str]) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_version)
     for name in names:
-        app.command(name)(getattr(importlib.import_module(f"expkit.cli.{name}"), name))
+        module = importlib.import_module(f"expkit.cli.{name}")
+        app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
     return app
 
 

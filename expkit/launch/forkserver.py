@@ -160,7 +160,7 @@ class _Server:
 
     def _reap(self) -> None:
         """Report each ended trial after whatever it left running in its session has been killed."""
-        while (ended := _ended_child()) is not None:
+        while (ended := process.ended_child()) is not None:
             key = next((k for k, pid in self._pids.items() if pid == ended), None)
             if key is not None:
                 process.kill_session(ended)  # not yet waited for: the id cannot have been given away
@@ -191,14 +191,6 @@ class _Server:
     def _send(self, reply: dict[str, Any]) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the driver has gone: the next read ends us
             self._channel.sendall(json.dumps(reply).encode() + b"\n")
-
-
-def _ended_child() -> int | None:
-    try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-    except ChildProcessError:
-        return None
-    return found.si_pid if found else None
 
 
 def _train(attempt: str) -> int:

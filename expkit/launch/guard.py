@@ -32,10 +32,7 @@ def guarded(work: Callable[[int], int], forwarded: Iterable[int], *, on_fork: Ca
         os.close(ours)
         _work(work, lifeline, numbers, on_fork)
     os.close(lifeline)
-    for number in numbers:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
-            signal.signal(number, lambda n, _: _pass_on(child, n))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+    _hear(numbers, lambda number: _pass_on(child, number))
     _, status = os.waitpid(child, 0)
     process.end_children()
     os.close(ours)
@@ -51,7 +48,7 @@ def _work(
         if on_fork is not None:
             on_fork()
         process.adopt_orphans()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+        _hear(numbers, lambda number: os._exit(128 + number))  # until `work` wants it otherwise
         code = work(lifeline)
     except BaseException:
         traceback.print_exc()
@@ -61,6 +58,13 @@ def _work(
             sys.stderr.flush()
         process.end_children()
         os._exit(code)
+
+
+def _hear(numbers: tuple[int, ...], handle: Callable[[int], None]) -> None:
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, lambda n, _: handle(n))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
 
 
 def _pass_on(child: int, number: int) -> None:

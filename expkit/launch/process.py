@@ -44,6 +44,15 @@ def children(parent: int) -> list[int]:
     return [pid for pid in pids if (fields := _stat(pid)) and fields[1] == str(parent)]
 
 
+def ended_child() -> int | None:
+    """A child that has ended and is still to be waited for, which keeps its id from being given away."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found else None
+
+
 def end_children() -> None:
     """Kill and wait for every child of ours until none is left; with `adopt_orphans` that means all descendants."""
     while pids := children(os.getpid()):

@@ -72,22 +72,25 @@ while True:
 TRIAL = """
 import os, sys, time
 if "expkit.launch.worker" in sys.orig_argv:
-    os.system("sleep 977 & setsid sleep 976 &")
+    os.system("sleep NAP & setsid sleep NAP &")
     time.sleep(60)
 """
+
+
+NAP = str(10**6 + os.getpid())  # tests of others may run beside these
 
 
 def helpers() -> list[int]:
     found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     lines = [line.split(maxsplit=1) for line in found.splitlines()]
-    return [int(pid) for pid, args in lines if args in ("sleep 977", "sleep 976")]
+    return [int(pid) for pid, args in lines if args == f"sleep {NAP}"]
 
 
 @pytest.mark.parametrize("victims", ["driver", "server", "guard", "driver server", "driver guard", "server guard",
                                      "driver server guard"])  # fmt: skip
 def test_row_33_kill_9_takes_the_trial_and_all_its_helpers_along(victims: str, tmp_path: Path) -> None:
     """One helper is in the trial's session, one in a session of its own; who kills all three needs the next driver."""
-    (tmp_path / "sitecustomize.py").write_text(TRIAL)
+    (tmp_path / "sitecustomize.py").write_text(TRIAL.replace("NAP", NAP))
     env = worker_env({**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}, 1)
     command = [sys.executable, "-c", DRIVER, str(tmp_path)]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as driver:
