@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from expkit import plugins
+from expkit import dist, plugins
 from expkit.errors import PluginError
 from expkit.plugins import Plugin
 from expkit.spec.recipe import Component, Recipe
@@ -32,10 +32,8 @@ def compose(
     trust: Iterable[str],
     loggers: Iterable[LoggerDestination],
     setup_started: float | None = None,
-    rank: int = 0,
-    world_size: int = 1,
 ) -> Trainer:
-    """The trainer of a trial; model weights are drawn from the stream (seed, "init")."""
+    """The trainer of a trial on this rank; model weights are drawn from the stream (seed, "init")."""
     allowed = tuple(trust)
     seed_default(torch.device("cpu"), recipe.seed, "init")
     seed_python(recipe.seed, "init")
@@ -43,8 +41,8 @@ def compose(
     settings = recipe.trainer
     return Trainer(
         model=model,
-        train_dataloader=_loader(recipe.data.train, allowed, recipe.seed, rank, world_size),
-        eval_dataloader=_loader(recipe.data.eval, allowed, recipe.seed, rank, world_size),
+        train_dataloader=_loader(recipe.data.train, allowed, recipe.seed),
+        eval_dataloader=_loader(recipe.data.eval, allowed, recipe.seed),
         optimizers=_optimizer(recipe.optimizer, allowed, model),
         schedulers=[_of(s, "schedulers", Scheduler, allowed) for s in (recipe.scheduler,) if s is not None],
         algorithms=_all_of(recipe.algorithms, "algorithms", Algorithm, allowed),
@@ -54,7 +52,7 @@ def compose(
         ssr=settings.ssr,
         precision=settings.precision,
         device=recipe.runtime.device,
-        device_train_microbatch_size=settings.microbatch if isinstance(settings.microbatch, int) else None,
+        device_train_microbatch_size=settings.microbatch,
         eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,
@@ -79,9 +77,9 @@ def _model(component: Component, trust: tuple[str, ...]) -> torch.nn.Module:
     return module
 
 
-def _loader(component: Component, trust: tuple[str, ...], seed: int, rank: int, world_size: int) -> Any:
+def _loader(component: Component, trust: tuple[str, ...], seed: int) -> Any:
     made = _made(component, "datasets", trust)
-    place = {"seed": seed, "rank": rank, "world_size": world_size}
+    place = {"seed": seed, "rank": dist.rank(), "world_size": dist.world_size()}
     if isinstance(made, Dataset):
         return made.build(**place)
     make = _called(made, component)

@@ -39,8 +39,9 @@ def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:
     for recipe in (trial.recipe for trial in trials):
         trainer, runtime = recipe.trainer, recipe.runtime
         asked = {
-            f"runtime.nproc is {runtime.nproc}; use 1": runtime.nproc > 1,
-            "trainer.microbatch is auto; use null or a number of samples": trainer.microbatch == "auto",
+            f"trainer.microbatch is auto and runtime.nproc {runtime.nproc}; use one rank, or a number of samples": trainer.microbatch
+            == "auto"
+            and runtime.nproc > 1,
             "trainer.checkpoint asks for checkpoints; use {every: null, keep: none}": trainer.checkpoint
             != Checkpoint(),
         }
