@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ COMMANDS = {
 }
 
 
-def build(names: Sequence[str]) -> typer.Typer:
-    """The command line with these commands; each costs 3 ms, most of it for its options' types."""
+def build(whole: Sequence[str], brief: Sequence[str] = ()) -> typer.Typer:
+    """The command line with these commands, 3 ms each, most of it for their options' types; of the brief ones there
+    are only the name and what they are for."""
     app = typer.Typer(
         name="expkit",
         help="Find out which combination of training-speedup methods is faster at equal quality.\n\n"
@@ -32,9 +33,11 @@ def build(names: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_version)
-    for name in names:
+    for name in (*whole, *brief):
         module = importlib.import_module(f"expkit.cli.{name}")
-        app.command(name, context_settings=getattr(module, "SETTINGS", None))(getattr(module, name))
+        command = getattr(module, name)
+        settings = getattr(module, "SETTINGS", None)
+        app.command(name, context_settings=settings)(command if name in whole else _named_only(command))
     return app
 
 
@@ -53,9 +56,8 @@ def __getattr__(name: str) -> Any:
 
 def main() -> None:
     """Entry point of `expkit`: a user's error becomes one sentence on stderr and the exit code of its class."""
-    asked = sys.argv[1:2]
     try:
-        build(asked if asked and asked[0] in names() else names())(prog_name="expkit")
+        build(*_asked())(prog_name="expkit")
     except ExpkitError as e:
         print(f"error: {e}" if str(e) else "", file=sys.stderr)
         sys.exit(e.exit_code)
@@ -65,6 +67,25 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing to complain about
         sys.exit(0)
+    except OSError as e:  # a full disk, a read-only folder: the machine stands in the way
+        print(f"error: {e.strerror or e}{f': {e.filename}' if e.filename else ''}", file=sys.stderr)
+        sys.exit(3)
+
+
+def _asked() -> tuple[list[str], list[str]]:
+    """The command that is asked for, by the user or by a shell that completes, and no other; else all, briefly."""
+    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS")
+    words = typed.split() if typed and "_EXPKIT_COMPLETE" in os.environ else sys.argv
+    first = next((word for word in words[1:] if word != "--"), None)
+    return ([first], []) if first in names() else ([], names())
+
+
+def _named_only(command: Callable[..., None]) -> Callable[[], None]:
+    def named() -> None:
+        """Replaced below."""
+
+    named.__doc__ = command.__doc__
+    return named
 
 
 def _version(version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit.")) -> None:
