@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from expkit.errors import TrialFailure, UsageError
 from expkit.launch import targets
 from expkit.launch.drive import MISSING, Job, Order, exit_code
 from expkit.launch.executor import open_executor
+from expkit.launch.only import Only
 from expkit.launch.progress import say
 from expkit.launch.reconcile import RETRIED, Reconciled, Retry, reconcile
 from expkit.launch.session import Session
@@ -21,6 +22,7 @@ from expkit.launch.setting import expected
 from expkit.launch.targets import Target
 from expkit.launch.trials import pilots, python_path
 from expkit.plan.expand import baseline_trial, expand
+from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
@@ -40,6 +42,8 @@ class Request:
     """Trials at a time, where the file is not to decide."""
     wait: bool = False
     retry: Retry | None = None
+    only: str | None = None
+    """A condition; what it does not pick is not run now."""
     isolation: str = "fork"
 
 
@@ -50,7 +54,7 @@ class Swept:
     name: str
     exit_code: int
     states: Counter[str]
-    """Of all replicates that the plan asks for, not only of those that ran now."""
+    """Of all replicates that the plan asks for (of those that `only` picks), not only of those that ran now."""
     report: Path | None
     """The page, None where we were interrupted before it could be written."""
     num_run: int
@@ -62,14 +66,22 @@ def run_sweep(file: Path, request: Request) -> Swept:
     store = Store(request.runs_dir)
     with _session(sweep, store, request) as session:
         target = _target(sweep, store, session, file)
-        plan = planned(sweep, store, retry=request.retry)
+        only = Only(request.only) if request.only is not None else None
+        plan = planned(sweep, store, retry=request.retry, only=only)
         _write_records(sweep, store, plan, target)
         states = MISSING | (RETRIED[request.retry] if request.retry else frozenset())
         metric = sweep.recipe.metrics.primary.name
         for job in plan.late:
             say(f"the baseline runs once more in block {job.cell.block}, beside cells that join it: {job.name()}")
-        session.drive(plan.todo, metric, states=states, target_hash=target["hash"] if target else None)
-        tally = Counter(store.state_of(job.id12, job.replicate) for job in plan.jobs)
+        session.drive(
+            plan.todo,
+            metric,
+            states=states,
+            target_hash=target["hash"] if target else None,
+            succeeded=any(state in ("complete", "diverged") for state in plan.states),
+        )
+        asked = [job for job in plan.jobs if only is None or only(job.cell)]
+        tally = Counter(store.state_of(job.id12, job.replicate) for job in asked)
         code = exit_code(tally, session.stop)
     report = write_report(store, sweep.name) if code < 128 else None
     return Swept(sweep.name, code, tally, report, len(plan.todo))
@@ -90,16 +102,21 @@ def run_pilot(file: Path, request: Request, *, force: bool = False) -> Path:
     return path
 
 
-def planned(sweep: Sweep, store: Store, *, retry: Retry | None = None) -> Reconciled:
+def planned(sweep: Sweep, store: Store, *, retry: Retry | None = None, only: Only | None = None) -> Reconciled:
     """The replicates that a sweep would use and run now; changes nothing."""
+    cells: Iterable[Cell] = expand(sweep)
+    if only is not None:
+        cells = list(cells)
+        only.check(cells)
     return reconcile(
-        expand(sweep),
+        cells,
         store,
         store.read_plan(sweep.name),
         lambda cell: expected(cell.trial.recipe.runtime),
         exclusive=sweep.run.timing == "exclusive",
         reuse=sweep.run.reuse,
         retry=retry,
+        only=only or (lambda _: True),
     )
 
 
@@ -165,14 +182,18 @@ def _pilot(sweep: Sweep, store: Store, session: Session) -> Target:
     pilot, primary = sweep.recipe.metrics.target, sweep.recipe.metrics.primary
     assert isinstance(pilot, Pilot)
     cells = pilots(baseline_trial(sweep, seed) for seed in targets.pilot_seeds(pilot.seeds))
-    plan = reconcile(cells, store, [], lambda cell: expected(cell.trial.recipe.runtime), exclusive=False, reuse="any")
-    session.drive(plan.todo, primary.name)
-    for job in plan.jobs:
+    jobs = [Job(cell, cell.replicate) for cell in cells]
+    again = MISSING | {"failed"}  # without its pilot a sweep cannot begin, so asking for it is asking for a retry
+    session.drive(
+        [job for job in jobs if store.state_of(job.id12, 0) in again | {"running"}], primary.name, states=again
+    )
+    session.stop.raise_if_asked("the pilot was stopped before it could fix the target; run it again to go on")
+    for job in jobs:
         if (state := store.state_of(job.id12, job.replicate)) not in ("complete", "diverged"):
             raise TrialFailure(f"pilot trial {job.id12} ({job.name()}) is {state}, so no target could be derived")
-    firsts, finals = _ends(store, plan.jobs, primary.name)
-    seeds = [job.cell.trial.seed for job in plan.jobs]
-    return targets.derived(primary, pilot, seeds, firsts, finals, [job.id12 for job in plan.jobs])
+    firsts, finals = _ends(store, jobs, primary.name)
+    seeds = [job.cell.trial.seed for job in jobs]
+    return targets.derived(primary, pilot, seeds, firsts, finals, [job.id12 for job in jobs])
 
 
 def _ends(store: Store, jobs: Sequence[Job], metric: str) -> tuple[list[float], list[float]]:

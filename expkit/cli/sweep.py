@@ -30,6 +30,12 @@ def sweep(
     retry: Annotated[
         Retry | None, typer.Option(help="Run trials again that failed, diverged or were timed badly.")
     ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION", help="Run only what it picks: \"has('ema') and seed == 17\"; knows arm, too."
+        ),
+    ] = None,
     trust_imports: TrustImports = None,
     runs_dir: RunsDir = RUNS,
 ) -> None:
@@ -48,6 +54,7 @@ def sweep(
         jobs=jobs,
         wait=wait,
         retry=retry.value if retry else None,
+        only=only,
     )
     swept = run_sweep(find_file(file, "sweep"), request)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(swept.states.items()))

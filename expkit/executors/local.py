@@ -118,7 +118,8 @@ class _Trial:
         """How it ended, from its first failing rank."""
         rank = self.group.first.rank if self.group.first else 0
         code = self.group.code
-        return Outcome(self.attempt, code, code == -signal.SIGKILL and _oom_kills() > self._oom_kills, rank)
+        out_of_memory = code == -signal.SIGKILL and _oom_kills() > self._oom_kills
+        return Outcome(self.attempt, code, out_of_memory, rank, self.group.early if self.group.first else None)
 
     def close(self) -> None:
         """Let others have the port."""

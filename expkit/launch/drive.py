@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
+from expkit.errors import Interruption
 from expkit.launch import leftovers
 from expkit.launch.executor import Executor, Outcome
 from expkit.launch.fail_fast import CONSECUTIVE, FailFast
@@ -76,7 +77,7 @@ class Listener(Protocol):
 
 
 class Stop:
-    """Whether somebody wants us to stop: the first INT or TERM lets running steps finish, the second kills."""
+    """Whether somebody wants us to stop: the first INT, TERM or HUP lets running steps finish, the second kills."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -84,12 +85,18 @@ class Stop:
         self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._handlers = {n: signal.signal(n, self._hear) for n in (signal.SIGINT, signal.SIGTERM)}
+        heard = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+        self._handlers = {n: signal.signal(n, self._hear) for n in heard}  # nohup has a right to be left alone
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None) -> None:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
+
+    def raise_if_asked(self, sentence: str) -> None:
+        """Interruption with the exit code that belongs to the signal."""
+        if self.number is not None:
+            raise Interruption(sentence, 128 + self.number)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         self.twice = self.number is not None
@@ -209,9 +216,10 @@ class Drive:
 
         Nothing is said of one that was lost with its server: readers see that it is.
         """
-        silent = status.state in ("claimed", "running") and outcome.code is not None
-        blamed = to_blame(outcome) if status.state in ("claimed", "running", "failed") else None
-        if not silent and (blamed is None or blamed.rank == 0):
+        unsettled = status.state in ("claimed", "running")
+        pulled_down = status.state in ("failed", "interrupted")  # by the end of another rank, perhaps
+        blamed = to_blame(outcome) if unsettled or pulled_down else None
+        if (not unsettled or outcome.code is None) and (blamed is None or blamed.rank == 0):
             return None
         ended = dataclasses.replace(status, ended_utc=now_utc())
         if self._stop.number is not None:
@@ -229,7 +237,7 @@ class Drive:
 
 
 def exit_code(tally: Counter[str], stop: Stop) -> int:
-    """130 or 143 where we were asked to stop, 1 where a trial has no result or all diverged, else 0."""
+    """128+n where signal n asked us to stop, 1 where a trial has no result or all diverged, else 0."""
     if stop.number is not None:
         return 128 + stop.number
     without_result = sum(count for state, count in tally.items() if state not in ("complete", "diverged", "pruned"))

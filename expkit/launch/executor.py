@@ -23,6 +23,8 @@ class Outcome:
     """The kernel killed something for memory while it ran."""
     rank: int = 0
     """The first rank that failed, where one did."""
+    early: int | None = None
+    """A rank that had ended with 0 before, and without which the others could not go on."""
 
     def cause(self) -> str:
         """One of the store's causes, for a trial that could not say it itself."""

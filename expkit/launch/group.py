@@ -31,6 +31,8 @@ class Group:
     ) -> None:
         self.first: RankEnd | None = None
         """The first failure in time."""
+        self.early: int | None = None
+        """A rank that had ended with 0 before that."""
         self.running = set(range(size))
         self._send = send
         self._grace_s = grace_s
@@ -50,6 +52,8 @@ class Group:
     def ended(self, rank: int, code: int | None) -> None:
         """A rank has ended; the first failure is the end of the others."""
         self.running.discard(rank)
+        if code == 0 and self.first is None and self.early is None:
+            self.early = rank
         if code != 0 and self.first is None:
             self.first = RankEnd(rank, code)
             self.stop()

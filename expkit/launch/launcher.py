@@ -198,6 +198,8 @@ class _Launcher:
             how = f"exit code {first.code}" if first.code >= 0 else signal.Signals(-first.code).name
             say(f"expkit launch: rank {base + first.rank} ended first, with {how}; the others were ended because of it"
                 if self._what.world.nproc > 1 else f"expkit launch: ended with {how}")  # fmt: skip
+            if self._group.early is not None:
+                say(f"expkit launch: rank {base + self._group.early} had ended before, with exit code 0")
             if (log := self._logs[first.rank]) is not None:
                 for path in dict.fromkeys(log):
                     lines = last_lines(path, NUM_LOG_LINES)

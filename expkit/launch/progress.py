@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from expkit.launch.drive import Job
+from expkit.launch.ranks import failures
 from expkit.store.layout import Layout
 from expkit.store.records import Status
 
@@ -150,7 +151,7 @@ def reason(state: str, status: Status | None, attempt: Path | None) -> list[str]
     """Why a trial has no result: what its status says, or else the last lines of its log, and where the log lies."""
     if state in ("complete", "diverged", "pruned") or attempt is None:
         return []
-    log = Layout.log(attempt, 0)
+    log = Layout.log(attempt, next((failure.rank for failure in failures(attempt)), 0))
     lines = (status.message or "").splitlines() if status is not None else []
     if len(lines) < 2 and state != "interrupted":
         lines += last_lines(log)

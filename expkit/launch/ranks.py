@@ -5,6 +5,8 @@ A rank that fails pulls the others down a moment later; the first in time that i
 
 from __future__ import annotations
 
+import dataclasses
+import signal
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +15,9 @@ from expkit.launch.executor import Outcome
 from expkit.launch.failure import cause_of, message_of
 from expkit.store.atomic import read_json, write_json
 from expkit.store.layout import Layout
+
+_ASKED_TO_LEAVE = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+"""Exit codes of ranks that were stopped and said so."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,17 @@ def failures(attempt: Path) -> list[RankFailure]:
 def to_blame(outcome: Outcome) -> RankFailure | None:
     """The rank that ended its trial; None where none has written anything and the first to end is rank 0.
 
-    A rank that a signal ended could not write: where it ended first, and all others are victims, it is the one.
+    A rank that a signal ended could not write, nor could one that left in the middle with code 0: where all others are
+    victims, it is the one.
     """
     written = failures(outcome.attempt)
     if written and not written[0].victim:
         return written[0]
-    silent = outcome.code != 0 and outcome.rank not in {failure.rank for failure in written}
+    if written and outcome.early is not None:
+        left = dataclasses.replace(outcome, code=0, rank=outcome.early)
+        return RankFailure(left.rank, left.cause(), left.sentence(), False, 0.0)
+    said = {0, None, *_ASKED_TO_LEAVE}
+    silent = outcome.code not in said and outcome.rank not in {failure.rank for failure in written}
     if silent and (written or outcome.rank):
         return RankFailure(outcome.rank, outcome.cause(), outcome.sentence(), False, 0.0)
     return written[0] if written else None

@@ -61,14 +61,20 @@ def reconcile(
     exclusive: bool,
     reuse: Reuse = "same_setting",
     retry: Retry | None = None,
+    only: Callable[[Cell], bool] = lambda _: True,
 ) -> Reconciled:
-    """Match cells with the store; `own` is the sweep's plan as it was, `wanted` gives the setting of a run now."""
+    """Match cells with the store; `own` is the sweep's plan as it was, `wanted` gives the setting of a run now.
+
+    Of what is missing just what `only` picks is to be run, and under `exclusive` its block's baseline.
+    """
     book = _Book(store, own, wanted, exclusive, reuse, retry in ("timing", "all"))
     jobs = [book.match(cell) for cell in cells]
     jobs += book.late_replicates_kept(jobs)
     states = {(job.id12, job.replicate): store.state_of(job.id12, job.replicate) for job in jobs}
     runnable = MISSING | (RETRIED[retry] if retry else frozenset())
-    todo = [job for job in jobs if states[job.id12, job.replicate] in runnable]
+    missing = [job for job in jobs if states[job.id12, job.replicate] in runnable]
+    todo = [job for job in missing if only(job.cell)]
+    todo += _companions(missing, todo) if exclusive else []
     late = book.late_replicates_needed(jobs, todo) if exclusive else []
     every = sorted([*jobs, *late], key=_order)
     return Reconciled(
@@ -77,6 +83,16 @@ def reconcile(
         tuple(sorted([*todo, *late], key=_order)),
         tuple(late),
     )
+
+
+def _companions(missing: Sequence[Job], todo: Sequence[Job]) -> list[Job]:
+    """Baselines that are missing and were not picked, in blocks where an arm was: its time is compared with theirs."""
+    blocks = {job.cell.block for job in todo}
+    picked = {(job.id12, job.replicate) for job in todo}
+    return [
+        job for job in missing
+        if job.cell.role == "baseline" and job.cell.block in blocks and (job.id12, job.replicate) not in picked
+    ]  # fmt: skip
 
 
 def _order(job: Job) -> tuple[int, bool, int]:

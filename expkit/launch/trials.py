@@ -38,10 +38,9 @@ def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:
     """UsageError for what a recipe may say and this version does not do, rather than a trial that ignores it."""
     for recipe in (trial.recipe for trial in trials):
         trainer, runtime = recipe.trainer, recipe.runtime
+        several = f"trainer.microbatch is auto and runtime.nproc {runtime.nproc}; use one rank, or a number of samples"
         asked = {
-            f"trainer.microbatch is auto and runtime.nproc {runtime.nproc}; use one rank, or a number of samples": trainer.microbatch
-            == "auto"
-            and runtime.nproc > 1,
+            several: trainer.microbatch == "auto" and runtime.nproc > 1,
             "trainer.checkpoint asks for checkpoints; use {every: null, keep: none}": trainer.checkpoint
             != Checkpoint(),
         }

@@ -11,9 +11,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import unittest.mock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,26 +43,32 @@ def make_noisy_net():
     return net
 
 class Points:
-    batch_size, num_samples = 8, 64
-    def __init__(self, seed, pause_s=0.0):
+    def __init__(self, seed, rank=0, world_size=1, pause_s=None, path="own.py"):
+        open(os.path.join(os.path.dirname(__file__), path)).close()
         self.seed, self.pause_s, self.epoch = seed, pause_s, 0
+        self.rank, self.world_size = rank, world_size
+        self.batch_size, self.num_samples = 8 // world_size, 64 // world_size
     def set_epoch(self, epoch):
         self.epoch = epoch
     def __len__(self):
         return 8
     def __iter__(self):
         g = torch.Generator().manual_seed(self.seed + self.epoch)
-        for _ in range(8):
-            time.sleep(self.pause_s)
-            x = torch.randn(8, 8, generator=g)
+        for batch in range(8):
+            time.sleep(self.pause_s or 0)
+            if "SHOW" in os.environ and self.pause_s is not None:  # not while evaluating
+                print("saw", *range(8 * batch + self.rank, 8 * batch + 8, self.world_size))
+            x = torch.randn(8, 8, generator=g)[self.rank :: self.world_size]
             yield x, (x.sum(1) > 0).long()
 
 @dataclass
 class Trouble(Algorithm):
     kind: str = "none"
+    rank: int = -1
+    number: int = 0
     def batch_start(self, state, logger):
         self.effective = True
-        if state.timestamp.batch != 3:
+        if state.timestamp.batch != 3 or self.rank not in (-1, state.rank):
             return
         if self.kind == "raise":
             raise ValueError("the third batch is unlucky")
@@ -158,6 +165,26 @@ class Lab:
             raise done.exception
         code = error.exit_code if error else done.exit_code
         return subprocess.CompletedProcess(arguments, code, done.stdout, done.stderr + str(error or ""))
+
+    def signalled(self, when: Callable[[], object], numbers: Sequence[int], *arguments: str) -> tuple[int, str]:
+        """`call`, with signals to this process once something holds; exit code and stderr."""
+        over = threading.Event()
+
+        def send() -> None:
+            until(lambda: over.is_set() or when())
+            for number in numbers:
+                if not over.is_set():
+                    os.kill(os.getpid(), number)
+                over.wait(0.5)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            done = self.call(*arguments)
+        finally:
+            over.set()
+            sender.join()
+        return done.returncode, done.stderr
 
     def json(self, *arguments: str) -> Any:
         """The JSON that `expkit ... --json` prints."""
