@@ -23,18 +23,21 @@ _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_file(path: Path, problems: Problems) -> Map:
-    """The root map of a file, an empty one where it cannot be read; what is wrong goes to `problems`."""
+    """The root map of a file; where there is none, SpecError at once, because all keys would seem to be missing."""
     start = Mark(str(path), 1, 1)
     try:
         if path.stat().st_size > MAX_BYTES:
-            problems.add(start, "", f"the file is larger than {MAX_BYTES:,} bytes; this is no recipe or sweep")
-            return Map({}, start)
-        return read_root(decode(path.read_bytes(), str(path)), str(path), problems)
+            raise fail(start, "", f"the file is larger than {MAX_BYTES:,} bytes; this is no recipe or sweep")
+        found = len(problems.found)
+        root = read_root(decode(path.read_bytes(), str(path)), str(path), problems)
     except SpecError as e:
-        problems.found.extend(e.problems)
+        raise SpecError([*problems.found, *e.problems]) from None
     except (OSError, ValueError) as e:
         problems.add(start, "", f"cannot be read: {getattr(e, 'strerror', None) or e}")
-    return Map({}, start)
+        raise SpecError(problems.found) from None
+    if not root.items and len(problems.found) > found:
+        raise SpecError(problems.found)
+    return root
 
 
 def decode(raw: bytes, file: str) -> str:

@@ -60,5 +60,5 @@ def test_json(lab: Lab) -> None:
     done = expkit(lab, "check", "--json", "ablate.yaml", "bad.yaml")
     good, bad = json.loads(done.stdout)
     assert (good["kind"], good["trials"], good["ok"]) == ("sweep", 40, True)
-    assert (bad["ok"], bad["problems"][0]["line"]) == (False, 1)
+    assert (bad["ok"], [p["line"] for p in bad["problems"]]) == (False, [2])
     assert done.returncode == 2

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from expkit.errors import SpecError
+from expkit.spec.files import load_recipe
 from expkit.spec.reader import MAX_BYTES, read_file, read_root
 from expkit.spec.tree import Map, Problems, Scalar
 
@@ -92,15 +94,27 @@ def test_aliases_cannot_explode() -> None:
 def test_files_that_are_no_text_of_ours(tmp_path: Path, raw: bytes, message: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_bytes(raw)
-    problems = Problems()
-    read_file(path, problems)
-    assert str(problems.found[0]).endswith(message) or message in str(problems.found[0])
+    with pytest.raises(SpecError) as e:
+        read_file(path, Problems())
+    assert message in str(e.value)
 
 
 def test_a_folder_is_no_file_and_a_byte_order_mark_no_text(tmp_path: Path) -> None:
-    problems = Problems()
-    read_file(tmp_path, problems)
-    assert "cannot be read" in str(problems.found[0])
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_file(tmp_path, Problems())
     path = tmp_path / "bom.yaml"
     path.write_bytes(b"\xef\xbb\xbfa: 1\n")
     assert list(read_file(path, Problems()).items) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "raw", [b"name: x\nmodel:\n\t{mlp: {}}\n", b"name: f\xe4shion\n", b"a: \x00", b"vars: " + b"[" * 99]
+)
+def test_a_file_that_cannot_be_parsed_does_not_lack_every_key_too(tmp_path: Path, raw: bytes) -> None:
+    """The one real problem stood below six that said `data: is required`, because those are on line 1."""
+    path = tmp_path / "f.yaml"
+    path.write_bytes(raw)
+    with pytest.raises(SpecError) as e:
+        load_recipe(path)
+    assert len(e.value.problems) == 1
+    assert "is required" not in str(e.value)
