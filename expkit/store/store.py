@@ -148,7 +148,7 @@ class Store:
         """Numbers of a trial's replicates, in order."""
         try:
             names = os.listdir(self.layout.trial(id12))  # noqa: PTH208
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a stray file beside the trials is none
             return []
         return sorted(int(n[1:]) for n in names if n[0] == "r" and n[1:].isdigit())
 

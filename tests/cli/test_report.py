@@ -146,3 +146,13 @@ def test_sweeps_without_results_get_sentences(run: Run, tmp_path: Path, change: 
     assert not words & {"nan", "None", "null", "inf"}
     assert "Traceback" not in err
     assert (tmp_path / "sweeps/ablate/report/index.html").stat().st_size > 5_000
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence_and_exit_3(run: Run, tmp_path: Path) -> None:
+    """A full disk and a read-only folder ended in a traceback, with the report above it."""
+    (tmp_path / "file").touch()
+    code, out, err = run("ablate", "-o", str(tmp_path / "file" / "report"))
+    assert code == 3
+    assert out.startswith("Report of sweep ablate")
+    assert err.splitlines()[-1].startswith("error: ")
+    assert "Traceback" not in err

@@ -55,6 +55,12 @@ def test_a_damaged_trial_record_is_written_again_and_named(store: Store) -> None
     assert [u.path for u in store.set_aside] == [store.layout.trial_record(ID12)]
 
 
+def test_a_stray_file_beside_the_trials_is_none(store: Store) -> None:
+    """`expkit status` died of a NotADirectoryError over a file that somebody had left in runs/trials."""
+    (store.layout.trials / "notes.txt").touch()
+    assert store.replicates("notes.txt") == []
+
+
 def test_the_states_of_a_replicate_from_nothing_to_complete(store: Store) -> None:
     assert store.state_of(ID12, 0) == "pending"
     assert store.state_of("f" * 12, 0) == "pending"
