@@ -140,7 +140,7 @@ def resolution(crossings: Iterable[Crossing]) -> Guard:
     if not shares:
         return Guard("evaluation resolution", "amber", None, "No trial reached the target: no resolution to speak of.")
     share = statistics.median(shares)
-    sentence = f"Time resolution: {100 * share:.2g} % of the time to target, interpolated."
+    sentence = f"Time resolution: {phrases.share(share)} of the time to target, interpolated."
     return Guard("evaluation resolution", "green" if share <= RESOLUTION else "amber", share, sentence)
 
 

@@ -71,12 +71,16 @@ def _credit(study: Study, effects: tuple[Effect, ...], floor: Floor) -> str:
         kind = "faster" if (time.time.value or 1) > 1 else "slower"
         parts.append(f"{time.method} {phrases.factor(time.time)} ({kind})")
     if quality is not None:
-        parts.append(f"{quality.method} {phrases.difference(quality.quality)} in {study.metric} (more is better)")
+        parts.append(f"{quality.method} {phrases.difference(quality.quality)} in {study.metric}{_signed(study)}")
     if not effects:
         return ""
     if not parts:
         return "No main effect on time or quality is resolved."
     return f"Strongest main effects, averaged over all contexts: {'; '.join(parts)}."
+
+
+def _signed(study: Study) -> str:
+    return " (more is better)" if study.mode == "max" else ", sign turned so that more is better"
 
 
 def _terms(study: Study, floor: Floor, target: TargetInfo) -> str:

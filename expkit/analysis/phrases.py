@@ -50,8 +50,15 @@ def difference(change: Interval) -> str:
 
 
 def percent(log_ratio: float) -> str:
-    """A size in log-time as a share: 0.0198 -> `2.0 %`."""
-    return f"{100 * math.expm1(min(log_ratio, 50)):.2g} %"
+    """A size in log-time as a share: 0.0198 -> `2 %`."""
+    return share(math.expm1(min(log_ratio, 50)))
+
+
+def share(part: float) -> str:
+    """Two significant figures, whole from ten on: 0.0213 -> `2.1 %`, 4.1 -> `410 %`."""
+    if abs(part) >= 1e6:
+        return f"{part:.2g}-fold"
+    return f"{100 * part:.2g} %" if abs(part) < 0.1 else f"{100 * part:,.0f} %"
 
 
 def seconds(value: float) -> str:

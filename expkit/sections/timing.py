@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import expm1
 from statistics import fmean
 from typing import ClassVar
 
@@ -67,7 +68,7 @@ def _noise(summary: Summary) -> list[Block]:
 
 
 def _noise_row(noise: Noise) -> dict[str, Cell]:
-    percent = None if noise.eps is None else 100 * noise.eps
+    percent = None if noise.eps is None else 100 * expm1(min(noise.eps, 50))  # as the sentence beside it says
     return {
         "clock": Cell(noise.clock, code=True),
         "ratio": ratio_cell(noise.ratio),

@@ -23,6 +23,7 @@ def test_differences_carry_their_sign_and_zero_is_never_negative() -> None:
 
 def test_small_words() -> None:
     assert phrases.percent(0.0198) == "2 %"
+    assert [phrases.share(x) for x in (0.0213, 0.273, 1.0, 4.1, 12.3)] == ["2.1 %", "27 %", "100 %", "410 %", "1,230 %"]
     assert phrases.seconds(12.345) == "12.3 s"
     assert phrases.seconds(12345) == "12345 s"
     assert (phrases.count(1, "pair"), phrases.count(0, "pair")) == ("1 pair", "0 pairs")

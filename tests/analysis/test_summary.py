@@ -360,3 +360,11 @@ def test_a_metric_of_value_zero_everywhere(tmp_path: Path) -> None:
 def looks_like_a_connection(con: Connection) -> None:
     """The store's connection is what load.Views asks for; mypy reads this."""
     summarise(con, "ablate")
+
+
+def test_a_sweep_judged_by_a_loss_does_not_say_that_more_of_it_is_better(tmp_path: Path) -> None:
+    """`--metric eval/cross_entropy` ended its strongest effect with `in eval/cross_entropy (more is better)`."""
+    make_store(tmp_path, {"ema": Method(0.8, -0.1)}, num_batches=16)
+    found = read(tmp_path, metric="eval/accuracy:min")
+    said = next(line for line in found.headline if line.startswith("Strongest main effects"))
+    assert "in eval/accuracy, sign turned so that more is better" in said

@@ -15,7 +15,7 @@ def test_validity_reasons_noise_and_seconds() -> None:
     assert isinstance(reasons, Table)
     assert (reasons.rows[0]["reason"].text, reasons.rows[0]["runs"].text) == ("contention", "2")
     assert isinstance(noise, Table)
-    assert (noise.rows[0]["ratio"].text, noise.rows[0]["eps"].text) == ("1.004 [0.989, 1.019]", "2.10")
+    assert (noise.rows[0]["ratio"].text, noise.rows[0]["eps"].text) == ("1.004 [0.989, 1.019]", "2.12")
     assert isinstance(chart, Chart) and [e.label for e in chart.legend] == ["train", "eval", "setup"]
     assert chart.caption.startswith("Arithmetic means over complete runs, n = 4 to 10;")
     assert chart.caption.endswith("eval and setup are not on the training clock.")
