@@ -118,7 +118,10 @@ class _Mail:
         sizes = [_HEAD, len(parameters), 1, *(t.numel() for t in (*parameters, *statistics))]
         self._flat = torch.zeros(sum(sizes), dtype=dtype, device=parameters[0].device)
         self._counts, self._sums = torch.split(self._flat, [_HEAD + len(parameters), sum(sizes[2:])])
-        self._views = torch.split(self._sums, sizes[2:])
+        views = torch.split(self._sums, sizes[2:])
+        self._loss = views[0][0]
+        self._gradients = [v.view_as(p) for v, p in zip(views[1:], parameters, strict=False)]
+        self._means = list(views[1 + len(parameters) :])
 
     def fits(self, parameters: list[Tensor]) -> bool:
         """Whether these are the parameters it was laid out for; a method may have replaced some."""
@@ -128,36 +131,35 @@ class _Mail:
         """Sum over ranks, spread the result; gives the summed head and the loss. `head[0]`: samples that made it."""
         present = [p.grad is not None for p in self._parameters]
         self._counts.copy_(torch.tensor([*map(float, head), *map(float, present)], dtype=self._flat.dtype))
-        for view, value in zip(self._views, self._weighted(loss, head[0] / self._full), strict=True):
-            view.zero_() if value is None else view.copy_(value.reshape(-1))
+        torch.cat(list(self._weighted(loss, head[0] / self._full)), out=self._sums)
         dist.all_reduce(self._flat)
         summed: list[float] = self._counts[:_HEAD].tolist()
         if summed[0] not in (0, self._full):
             self._sums.div_(summed[0] / self._full)  # a batch that is not full, or that a method made smaller
         self._spread(present)
-        return summed, self._views[0][0].clone()
+        return summed, self._loss.clone()
 
-    def _weighted(self, loss: Tensor | None, weight: float) -> Iterator[Tensor | None]:
-        """Loss and gradients, which carry their weight already, then batch statistics; None adds nothing."""
-        yield loss
-        yield from (p.grad for p in self._parameters)
+    def _weighted(self, loss: Tensor | None, weight: float) -> Iterator[Tensor]:
+        """Loss and gradients, which carry their weight already, then batch statistics; zeros where there are none."""
+        yield torch.zeros_like(self._loss).reshape(1) if loss is None else loss.reshape(1)
+        for parameter in self._parameters:
+            yield (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).reshape(-1)
         for norm in self._norms:
-            yield from (b * weight if weight and norm.training else None for b in _statistics(norm))
+            yield from (b * weight if weight and norm.training else torch.zeros_like(b) for b in _statistics(norm))
 
     def _spread(self, present: list[bool]) -> None:
         anywhere = present if all(present) else self._counts[_HEAD:].tolist()
-        views = iter(self._views[1:])
-        for parameter, has_gradient in zip(self._parameters, anywhere, strict=True):
-            view = next(views).view_as(parameter)
-            if not has_gradient:
+        for parameter, gradient, has_one in zip(self._parameters, self._gradients, anywhere, strict=True):
+            if not has_one:
                 continue
             if parameter.grad is None:
                 parameter.grad = torch.empty_like(parameter)
-            parameter.grad.copy_(view)
+            parameter.grad.copy_(gradient)
+        means = iter(self._means)
         for norm in self._norms:
-            for statistic, view in zip(_statistics(norm), views, strict=False):
+            for statistic, mean in zip(_statistics(norm), means, strict=False):
                 if norm.training:
-                    statistic.copy_(view)
+                    statistic.copy_(mean)
 
 
 def share_buffers(model: torch.nn.Module) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from expkit.loggers.console import Console
 from expkit.loggers.memory import Memory
 from expkit.loggers.parquet import Parquet
 from expkit.store.metrics import SCHEMA
 from expkit.testing.training import train
+from expkit.trainer.trainer import Trainer
 
 
 def test_memory_gives_columns_of_equal_length_with_their_moments() -> None:
@@ -56,3 +59,22 @@ def test_console_is_quiet_between_its_intervals(capsys: pytest.CaptureFixture[st
     train(loggers=[Console(interval_s=1000)], num_batches=3)
     losses = [line for line in capsys.readouterr().err.splitlines() if "train/loss" in line]
     assert len(losses) == 1
+
+
+def test_parquet_keeps_events_beside_its_numbers(tmp_path: Path) -> None:
+    class Fails(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if len(x) > 4:
+                raise MemoryError
+            return super().forward(x)
+
+    data = [(torch.zeros(8, 2), torch.zeros(8, dtype=torch.long))]
+    model = Fails(2, 2)
+    with Trainer(
+        model=model, train_dataloader=data, optimizers=torch.optim.SGD(model.parameters(), lr=0.1), max_duration="1ba",
+        loggers=[Parquet(tmp_path, "0123456789ab")], device="cpu", device_train_microbatch_size="auto",
+    ) as trainer:  # fmt: skip
+        trainer.fit()
+    (event,) = map(json.loads, (tmp_path / "events.jsonl").read_text().splitlines())
+    assert (event["kind"], event["batch"], event["rank"]) == ("microbatch", 0, 0)
+    assert event["payload"] == {"before": 8, "after": 4, "reason": "MemoryError"}
