@@ -60,9 +60,8 @@ def _union(sweep: Sweep) -> Arithmetic:
     if len(sweep.grids) == 1 and sum(sizes) > united.points:
         tally.step(f"{sum(sizes) - united.points:,} of them mean the same trial as another: points", united.points)
     if len(sweep.grids) > 1:
-        twice = (
-            f", where {sum(sizes) - united.points:,} that several have count once" if sum(sizes) > united.points else ""
-        )
+        shared = sum(sizes) - united.points
+        twice = f", where {shared:,} that several have count once" if shared else ""
         tally.step(f"{len(sweep.grids)} grids united{twice}: points", united.points)
     trials = united.points * len(sweep.seeds)
     tally.step(f"{len(sweep.seeds):,} seeds", trials)

@@ -34,8 +34,14 @@ class Slot:
 def expand(sweep: Sweep) -> Iterator[Cell]:
     """Every run of a sweep in order, each with its trial; a block is one seed at one parameter point."""
     maker = TrialMaker(sweep)
+    shared: tuple[int, Trial] | None = None
     for slot in slots(sweep):
-        trial = maker.trial(slot.arm.levels, slot.point, slot.seed)
+        if slot.role == "arm":
+            trial = maker.trial(slot.arm.levels, slot.point, slot.seed)
+        else:  # the baseline and its repeat are one trial
+            if shared is None or shared[0] != slot.block:
+                shared = slot.block, maker.trial(slot.arm.levels, slot.point, slot.seed)
+            trial = shared[1]
         yield Cell(trial, slot.replicate, slot.role, slot.block, slot.position)
 
 

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, MutableSequence
 from typing import Protocol
 
 from expkit.errors import Problem, SpecError
-from expkit.plan.designs import Digits, num_configurations
+from expkit.plan.designs import Choices, Digits, num_configurations
 from expkit.plan.space import Arm, Space
 from expkit.spec.axes import Point
-from expkit.spec.sweep import Grid, Include, Sweep
+from expkit.spec.sweep import Grid, Include, Level, Sweep
 
 Codes = MutableSequence[int]
 MAX_CONFIGURATIONS = 2**24
+CHUNK = 8
+MAX_KEPT = 10_000
 
 
 class Part(Protocol):
@@ -57,6 +59,7 @@ class GridPart:
         self.seeds = space.sweep.seeds
         self.sizes = [len(c) for c in space.choices]
         self.num_codes = math.prod(self.sizes)
+        self.chunks = [_Chunk(space.choices[i : i + CHUNK]) for i in range(0, len(space.choices), CHUNK)][::-1]
         digits = space.baseline_digits()
         self.baseline = None if digits is None else self._code(digits)
 
@@ -67,21 +70,45 @@ class GridPart:
             message = f"the design has {num:,} configurations, more than the {MAX_CONFIGURATIONS:,} that can be listed"
             mark = self.space.sweep.marks["ablate"]
             raise SpecError([Problem(mark.file, mark.line, mark.column, "ablate.candidates", message)])
+        if num == self.num_codes and not self.space.rules:
+            return iter(range(num))  # every number is an arm
         return map(self._code, self.space.survivors())
 
     def arm(self, code: int) -> Arm:
         """The arm of a code."""
-        digits = []
-        for size in reversed(self.sizes):
-            code, digit = divmod(code, size)
-            digits.append(digit)
-        return self.space.at(tuple(reversed(digits)))
+        levels: tuple[Level, ...] = self.space.sweep.always
+        for chunk in self.chunks:
+            code, part = divmod(code, chunk.num_codes)
+            levels += chunk.levels(part)
+        return self.space.arm(levels)
 
     def _code(self, digits: Digits) -> int:
         code = 0
         for digit, size in zip(digits, self.sizes, strict=True):
             code = code * size + digit
         return code
+
+
+class _Chunk:
+    """A few neighbouring candidates: what a part of a code says of them, worked out once."""
+
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        self.num_codes = math.prod(len(c) for c in choices)
+        self._known: dict[int, tuple[Level, ...]] = {}
+
+    def levels(self, code: int) -> tuple[Level, ...]:
+        """Those that are on."""
+        known = self._known.get(code)
+        if known is None:
+            rest, chosen = code, []
+            for choices in reversed(self.choices):
+                rest, digit = divmod(rest, len(choices))
+                chosen.append(choices[digit])
+            known = tuple(level for level in chosen if level)
+            if len(self._known) < MAX_KEPT:
+                self._known[code] = known
+        return known
 
 
 class IncludePart:

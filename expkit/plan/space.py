@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from expkit.errors import Problem, SpecError
 from expkit.plan.designs import Digits, design_of
@@ -14,8 +15,10 @@ from expkit.spec.sweep import Conflict, Exclusion, Grid, Level, Requirement, Swe
 from expkit.spec.tree import Problems
 from expkit.spec.values import MISSING, value_at
 
+_LABEL = attrgetter("label")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Arm:
     """A set of methods at their levels, sorted by label."""
 
@@ -44,8 +47,11 @@ class Space:
         self.grid = grid
         self.choices = [(*(() if c.name in sweep.forced else (None,)), *c.levels) for c in grid.candidates]
         self.design = design_of(sweep.design.parts, self.choices)
-        self.fixed = frozenset(level.method.name for level in sweep.always) | {m.name for m in sweep.constant}
-        self.rules = [*map(conflict_rule, sweep.conflicts), *map(requirement_rule, sweep.requirements)]
+        self.constant = frozenset(m.name for m in sweep.constant)
+        self.fixed = self.constant.union(level.method.name for level in sweep.always)
+        called = {c.name: c.label for c in sweep.candidates}
+        self.rules = [conflict_rule(c, called) for c in sweep.conflicts]
+        self.rules += [requirement_rule(r, called) for r in sweep.requirements]
         self.baseline = self.arm(sweep.baseline)
         self._refuse_broken_baseline()
         self._excluded: dict[tuple[object, ...], Exclusion | None] = {}
@@ -61,14 +67,9 @@ class Space:
 
     def arm(self, levels: Iterable[Level]) -> Arm:
         """The arm of these levels."""
-        ordered = tuple(sorted(levels, key=lambda level: level.label))
-        names = frozenset(level.method.name for level in ordered) | {m.name for m in self.sweep.constant}
-        return Arm(ordered, "+".join(level.label for level in ordered) or "none", names)
-
-    def at(self, digits: Digits) -> Arm:
-        """The arm of a design point."""
-        chosen = (choices[d] for choices, d in zip(self.choices, digits, strict=True))
-        return self.arm([*(level for level in chosen if level), *self.sweep.always])
+        ordered = sorted(levels, key=_LABEL)
+        names = self.constant.union([level.method.name for level in ordered])
+        return Arm(tuple(ordered), "+".join([level.label for level in ordered]) or "none", names)
 
     def names(self, digits: Digits, involved: Iterable[int]) -> frozenset[str]:
         """Names of the methods that are on among the involved candidates and the fixed ones."""
@@ -176,15 +177,17 @@ def _looked_at(exclusion: Exclusion, sweep: Sweep) -> tuple[frozenset[str], tupl
     return frozenset(labels.get(name, name) for name in names), tuple(sorted(depends))
 
 
-def conflict_rule(conflict: Conflict) -> Rule:
-    """No two of the methods together."""
+def conflict_rule(conflict: Conflict, called: Mapping[str, str]) -> Rule:
+    """No two of the methods together; `called` maps names to labels."""
     methods = frozenset(conflict.methods)
-    text = f"{'declared ' if conflict.declared else ''}conflict {'-'.join(conflict.methods)}"
+    words = "-".join(called.get(name, name) for name in conflict.methods)
+    text = f"{'declared ' if conflict.declared else ''}conflict {words}"
     return Rule(text, conflict.because, methods, lambda names: len(names & methods) > 1)
 
 
-def requirement_rule(requirement: Requirement) -> Rule:
-    """The method only with all that it needs."""
+def requirement_rule(requirement: Requirement, called: Mapping[str, str]) -> Rule:
+    """The method only with all that it needs; `called` maps names to labels."""
     method, needs = requirement.method, frozenset(requirement.needs)
-    text = f"{method} {'declares to require' if requirement.declared else 'requires'} {', '.join(requirement.needs)}"
+    words = ", ".join(called.get(need, need) for need in requirement.needs)
+    text = f"{called.get(method, method)} {'declares to require' if requirement.declared else 'requires'} {words}"
     return Rule(text, requirement.because, needs | {method}, lambda names: method in names and not needs <= names)

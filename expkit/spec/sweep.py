@@ -55,7 +55,7 @@ class Design:
     mark: Mark = field(compare=False)
 
     def __str__(self) -> str:
-        return " or ".join(map(str, self.parts))
+        return " and ".join(map(str, self.parts))
 
 
 @dataclass(frozen=True)
