@@ -40,7 +40,11 @@ _PY = re.compile(r"py:(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<attribute>
 class Plugin:
     """Base of every plug-in kind: a dataclass whose fields are the settings, checked however it is made."""
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        "extra": "forbid",
+        "arbitrary_types_allowed": True,
+        "allow_inf_nan": False,  # no setting means anything at infinity
+    }
     version: ClassVar[int] = 1
     """Raised when the same settings come to mean other mathematics; part of every trial's identity."""
     provides: ClassVar[frozenset[str]] = frozenset()
@@ -270,7 +274,7 @@ def _field_adapters(cls: Any) -> dict[str, Any]:
     from pydantic import TypeAdapter
 
     hints = get_type_hints(cls, include_extras=True)
-    config: Any = {"arbitrary_types_allowed": True}
+    config: Any = {"arbitrary_types_allowed": True, "allow_inf_nan": False}
     return {
         f.name: TypeAdapter(hints[f.name]) if _configured(hints[f.name]) else TypeAdapter(hints[f.name], config=config)
         for f in dataclasses.fields(cls)

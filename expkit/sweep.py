@@ -20,13 +20,13 @@ from expkit.launch.reconcile import RETRIED, Reconciled, Retry, reconcile
 from expkit.launch.session import Session
 from expkit.launch.setting import expected
 from expkit.launch.targets import Target
-from expkit.launch.trials import pilots, python_path
+from expkit.launch.trials import add, pilots, python_path
 from expkit.plan.expand import baseline_trial, expand
 from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
-from expkit.store.records import PlanRow
+from expkit.store.records import FINAL, PlanRow
 from expkit.store.store import Store
 
 
@@ -69,6 +69,8 @@ def run_sweep(file: Path, request: Request) -> Swept:
         only = Only(request.only) if request.only is not None else None
         plan = planned(sweep, store, retry=request.retry, only=only)
         _write_records(sweep, store, plan, target)
+        settled = (job for job, state in zip(plan.jobs, plan.states, strict=True) if state in FINAL)
+        add(store, (job.cell.trial for job in settled))  # a record that was lost must not take a result with it
         states = MISSING | (RETRIED[request.retry] if request.retry else frozenset())
         metric = sweep.recipe.metrics.primary.name
         for job in plan.late:
@@ -136,6 +138,8 @@ def _load(file: Path, request: Request) -> Sweep:
     if jobs > 1 and sweep.run.timing == "exclusive":
         raise UsageError(f"jobs is {jobs}, but run.timing is exclusive: trials that run side by side disturb each "
                          "other's times; use jobs 1, or run.timing: shared")  # fmt: skip
+    if next(iter(expand(sweep)), None) is None:
+        raise UsageError(f"{file} leaves no trial to run; expkit plan {file} shows which rule removed how many")
     return dataclasses.replace(sweep, run=dataclasses.replace(sweep.run, jobs=jobs))
 
 

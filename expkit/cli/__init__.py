@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,12 +12,12 @@ from typing import Any
 
 import typer
 
-from expkit.errors import ExpkitError
+from expkit.errors import ExpkitError, Interruption
 
 COMMANDS = {
     "Run": ("run", "sweep", "pilot", "rerun", "launch"),
     "Look": ("status", "report", "query", "show", "logs", "why", "diff"),
-    "Prepare": ("check", "plan", "list", "explain"),
+    "Prepare": ("check", "plan", "list", "explain", "schema"),
 }
 
 
@@ -56,20 +57,36 @@ def __getattr__(name: str) -> Any:
 
 def main() -> None:
     """Entry point of `expkit`: a user's error becomes one sentence on stderr and the exit code of its class."""
+    signal.signal(signal.SIGTERM, _terminated)  # a driver takes over as soon as it runs trials
     try:
         build(*_asked())(prog_name="expkit")
+    except SystemExit as e:
+        if not _reader_left(e):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to complain about
+        sys.exit(0)
     except ExpkitError as e:
         print(f"error: {e}" if str(e) else "", file=sys.stderr)
         sys.exit(e.exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing to complain about
-        sys.exit(0)
     except OSError as e:  # a full disk, a read-only folder: the machine stands in the way
         print(f"error: {e.strerror or e}{f': {e.filename}' if e.filename else ''}", file=sys.stderr)
         sys.exit(3)
+
+
+def _terminated(number: int, _: object) -> None:
+    raise Interruption("terminated", 128 + number)
+
+
+def _reader_left(end: SystemExit) -> bool:
+    """Whether standard output has no reader any more; Typer answers that with exit code 1, Python with a message."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    return isinstance(end.__context__, BrokenPipeError)
 
 
 def _asked() -> tuple[list[str], list[str]]:

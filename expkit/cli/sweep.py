@@ -58,7 +58,9 @@ def sweep(
     )
     swept = run_sweep(find_file(file, "sweep"), request)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(swept.states.items()))
-    say(f"{swept.name}: {counts}; {swept.num_run} to run in this call")
+    say(f"{swept.name}: {counts}; this call ran {swept.num_run}")
+    if swept.states["failed"] and not retry:
+        say(f"to run the failed ones again: expkit sweep {file} --retry failed; why one failed: expkit why ID")
     if swept.report is None:
         say(f"interrupted; to go on: expkit sweep {file}")
     else:

@@ -74,6 +74,8 @@ class Attempt:
 
     def end(self, state: str, batch: int = 0, **fields: Any) -> None:
         """Say how it went; the last thing that is written."""
+        if fields.get("message"):  # may quote what no file can hold, half of a surrogate pair
+            fields["message"] = fields["message"].encode("utf-8", "backslashreplace").decode()
         self.note(state, batch, **{key: fields[key] for key in ("cause", "message") if fields.get(key)})
         running = self.store.read_status(self.id12, self.replicate) or Status("claimed", self.record["attempt"])
         now = now_utc()

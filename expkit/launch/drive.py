@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
-from expkit.errors import Interruption
+from expkit.errors import Interruption, UsageError
 from expkit.launch import leftovers
 from expkit.launch.executor import Executor, Outcome
 from expkit.launch.fail_fast import CONSECUTIVE, FailFast
@@ -115,7 +115,9 @@ class Drive:
         listener: Listener,
         stop: Stop,
         fail_fast: FailFast,
+        metric: str,
     ) -> None:
+        """`metric` must be recorded by every complete trial: the first that lacks it ends the drive."""
         self.tally: Counter[str] = Counter()
         self._provenance = provenance
         self._store = store
@@ -126,6 +128,8 @@ class Drive:
         self._fail_fast = fail_fast
         self._running: dict[Path, tuple[Job, Claim]] = {}
         self._held: list[Job] = []
+        self._metric = metric
+        self._unrecorded: str | None = None
 
     def run(self, jobs: Iterable[Job], *, states: Collection[str] = MISSING) -> Counter[str]:
         """Run the jobs in their order, those in one of `states`; others' are waited for. Gives the tally."""
@@ -137,11 +141,15 @@ class Drive:
             elif self._fail_fast.reached:
                 self._begin_no_other(waiting, f"{CONSECUTIVE} trials failed alike in a row and none had a result: the "
                                      "others stay pending; mend it, then run it again with --retry failed")  # fmt: skip
+            elif self._unrecorded:
+                self._begin_no_other(waiting, "the others stay pending")
             self._fill(waiting, states)
             for outcome in self._executor.poll(TICK_S):
                 self._settle(outcome)
             waiting.extend(self._freed())
             self._listener.tick()
+        if self._unrecorded:
+            raise UsageError(self._unrecorded)
         return self.tally
 
     def _begin_no_other(self, waiting: deque[Job], why: str) -> None:
@@ -233,6 +241,11 @@ class Drive:
         self.tally[state] += 1
         status = self._store.read_status(job.id12, job.replicate)
         self._fail_fast.saw(state, status)
+        if state == "complete" and status is not None and self._metric not in status.final:
+            self._unrecorded = (
+                f"{self._metric} was not recorded by trial {job.id12}; metrics.primary must be one of "
+                f"{', '.join(sorted(status.final))} (correcting it trains nothing again)"
+            )
         self._listener.ended(job, state, status, attempt)
 
 

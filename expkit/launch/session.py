@@ -59,7 +59,7 @@ class Session:
         with watcher(len(jobs), metric, self._store.layout) as listener:
             order = self._order.with_target(target_hash)
             fail_fast = FailFast(succeeded=succeeded)
-            drive = Drive(self._store, self._executor, order, self._provenance, listener, self.stop, fail_fast)
+            drive = Drive(self._store, self._executor, order, self._provenance, listener, self.stop, fail_fast, metric)
             try:
                 return drive.run(jobs, states=states)
             except OSError as e:

@@ -6,12 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from expkit.duration import Time, TimeUnit
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Natural = Annotated[int, Field(ge=1)]
+
+
+def _length(time: Time) -> Time:
+    if time.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or time.value == 0:
+        raise ValueError(f"must be positive, in ep, ba, sp, tok or sec, but got {time}")
+    return time
+
+
+def _interval(time: Time) -> Time:
+    if time.value == 0:
+        raise ValueError(f"must be positive, but got {time}")
+    return time
+
+
+Length = Annotated[Time, AfterValidator(_length)]
+Interval = Annotated[Time, AfterValidator(_interval)]
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class Data:
 class Checkpoint:
     """When the state of training is saved."""
 
-    every: Time | None = None
+    every: Interval | None = None
     """Distance between two checkpoints; null saves at the end only, where `keep` is not none."""
     keep: Literal["last", "best", "none"] = "none"
     """Which checkpoint stays on disk."""
@@ -48,15 +64,15 @@ class Checkpoint:
 class TrainerSettings:
     """How long and in which precision is trained."""
 
-    max_duration: Time
+    max_duration: Length
     """Length of training before `ssr`, such as 2ep or 500ba."""
-    ssr: Annotated[float, Field(gt=0)] = 1.0
+    ssr: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     """Scale-schedule ratio: scales every duration of the recipe."""
     precision: Literal["fp32", "amp_bf16", "amp_fp16"] = "fp32"
     """Number format of forward and backward passes."""
     microbatch: Natural | Literal["auto"] | None = None
     """Samples at once on one device: null is the whole batch, auto halves when memory runs out."""
-    eval_interval: Time = field(default_factory=lambda: Time(1, TimeUnit.EPOCH))
+    eval_interval: Interval = field(default_factory=lambda: Time(1, TimeUnit.EPOCH))
     """Distance between two evaluations; epochs may be fractional."""
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
