@@ -35,15 +35,33 @@ GRAMMAR = {
     "ablate.always": "Methods that are on in every arm of the design.",
     "ablate.candidates": "Methods that the design switches on and off, with settings; a list in a scalar setting gives "
     "levels, each a method of its own that excludes its sisters.",
-    "ablate.design": "Which sets of candidates are tried: full is every one.",
+    "ablate.design": "Which sets of candidates are tried: full is every one; leave_one_out all together and all but "
+    "one; add_one_in none and each alone; pairwise at most two; {max_size: 3} at most three; a list of these is their "
+    "union. A baseline that is not among them is added and counted.",
     "ablate.constraints": "Rules that remove sets: {conflicts: [a, b], because: ...} or {requires: {a: capability}}; "
-    "methods' own declarations are added to them.",
-    "parameters": "Dotted path of the recipe -> list of values; every arm is run at every point.",
+    "methods' own declarations are added to them; {allow: [[a, b]], because: ...} lifts a conflict that a method "
+    "declares.",
+    "ablate.allow": "Pairs of methods that may be on together although one of them declares a conflict: "
+    "[[mixup, cutmix]], or [{pair: [mixup, cutmix], because: ...}]; `plan` says how many sets that keeps.",
+    "parameters": "Dotted path of the recipe -> list of values; every arm is run at every point. A value may be a "
+    "whole component, optimizer: [{sgd: {lr: 0.5}}, {adamw: {lr: 1e-3}}], whose inner lists are values; a path inside "
+    "a component, optimizer.sgd.lr, is tried only where that component is.",
+    "zip": "Values that change together: [{path.a: [1, 2], path.b: [x, y]}] is two points, not four; the lists of a "
+    "group have one length.",
+    "grids": "Several grids whose union is run: [{parameters: ..., candidates: ..., zip: ...}]; what the sweep itself "
+    "says of them holds in each, a trial that several ask for is run once.",
+    "include": "Arms run besides, whatever design and exclude say: [{algorithms: {ema: {}}, parameters: {path: value}, "
+    "seeds: [1]}]; exactly these methods, at the recipe's own values where no parameter is given, with their baseline.",
     "exclude": "Conditions under which a configuration is not run: {when: \"has('ema') and optimizer.sgd.lr > 0.5\", "
     "because: ...}.",
     "seeds": "How many seeds, or which: 5, [17, 18] or {count: 5, base: 17}; arms with equal seeds are pairs.",
 }
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
+
+
+def text(key: str) -> str:
+    """The sentence that explains a key."""
+    return _all()[key][2]
 
 
 def names() -> list[str]:
