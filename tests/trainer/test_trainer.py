@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +17,8 @@ from expkit.errors import UsageError
 from expkit.trainer.contracts import Dataset, Model, Optimizer, Scheduler
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, batches, net, trainer, weights
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass
@@ -106,10 +112,12 @@ def test_refused_in_a_sentence(settings: dict[str, Any], says: str) -> None:
         trainer(**settings)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="says what happens without a CUDA device")
 def test_no_cuda_device_is_said() -> None:
-    with pytest.raises(UsageError, match="finds no CUDA device"):
-        trainer(device="cuda")
+    code = "from expkit.trainer.precision import device_of; device_of('cuda')"
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # as on a machine that has none
+    done = subprocess.run([sys.executable, "-c", code], env=hidden, cwd=ROOT, capture_output=True, text=True)
+    assert "UsageError" in done.stderr
+    assert "finds no CUDA device" in done.stderr
 
 
 def test_closing_by_leaving_the_with_statement() -> None:
