@@ -33,6 +33,9 @@ LOCK = (
     "SET lock_configuration = true",  # last: nothing above can be undone
 )
 Params = Sequence[Any] | Mapping[str, Any]
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\b", re.IGNORECASE)
+_OURS = re.compile(r'Did you mean "_\w+( or [^"]*)?"\?')
+_THERE_ARE = f"There are: {', '.join(v.name for v in VIEWS)}"
 
 
 class Connection:
@@ -61,9 +64,10 @@ class Connection:
         statement = guard.read_statement(self._con, sql)
         self._load(sql)
         try:
-            return self._con.sql(statement, params=params or None).to_arrow_table()
+            answer = self._con.sql(statement, params=params or None).to_arrow_table()
         except (duckdb.Error, pa.ArrowException) as e:
-            raise QueryError(guard.first_lines(e)) from None
+            raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
+        return _of_users(answer) if _SHOW_TABLES.match(sql) else answer
 
     def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
         """The answer to one reading statement, a dict a row."""
@@ -126,6 +130,11 @@ _NEEDED_BY = {
     "_sweep_trials": {"sweep_trials", "speedups"},
 }
 """Which words of a query need which table. Names cannot hide: functions that run SQL given as text are refused."""
+
+
+def _of_users(listing: pa.Table) -> pa.Table:
+    """SHOW TABLES without the tables behind the views."""
+    return listing.filter(pa.array([not name.startswith("_") for name in listing["name"].to_pylist()], pa.bool_()))
 
 
 def connect(root: Path) -> Connection:

@@ -19,6 +19,7 @@ from expkit.store.layout import METRICS, Layout
 from expkit.store.metrics import SCHEMA, MetricsWriter, Stamp
 from expkit.store.query import Connection, connect
 from expkit.store.store import Store
+from expkit.store.views import VIEWS
 from tests.store.synthetic import Method, Synthetic, make_store
 
 WRITE = """
@@ -289,3 +290,13 @@ def test_opening_many_files_is_quick_and_holds_few_open(tmp_path: Path) -> None:
         assert con.rows("SELECT count(*) AS n FROM metrics") == [{"n": 1200}]
         assert len(list(Path("/proc/self/fd").iterdir())) < 64
     assert opened < 0.3
+
+
+def test_tables_behind_the_views_are_neither_listed_nor_suggested(con: Connection) -> None:
+    with pytest.raises(QueryError) as e:
+        con.rows("SELECT * FROM nosuch")
+    assert "_stitched" not in str(e.value)
+    assert "There are: trials, sweep_trials, " in str(e.value)
+    names = {view.name for view in VIEWS if not view.parameters}
+    assert {row["name"] for row in con.rows("show tables;")} == names
+    assert {row["name"] for row in con.rows("SHOW ALL TABLES")} == names
