@@ -29,7 +29,8 @@ class Verdict(Section):
             f"{DIRECTION} {summary.metric}: {better_if(summary)}.",
         )
         running = [Text(_running(summary))] if summary.running else []
-        return [*running, Verdicts(lines, tuple(note for note in notes if note))]
+        said = {"", *lines}  # the headline has the clock's sentence where the clock is news
+        return [*running, Verdicts(lines, tuple(note for note in notes if note not in said))]
 
 
 def _running(summary: Summary) -> str:

@@ -33,3 +33,10 @@ def test_nothing_to_compare_is_a_sentence() -> None:
         [box] = Verdict().blocks(replace(empty(), states=states))
         assert isinstance(box, Verdicts)
         assert box.lines[0].startswith(sentence)
+
+
+def test_the_sentence_on_the_clock_is_said_once_where_the_headline_has_it() -> None:
+    base = example()
+    [box] = Verdict().blocks(replace(base, headline=(*base.headline, base.clock_sentence)))
+    assert isinstance(box, Verdicts)
+    assert (*box.lines, *box.notes).count(base.clock_sentence) == 1
