@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from expkit.report.blocks import Block, Chart, Code, Page, Table, Text, Verdicts
 
@@ -13,15 +14,30 @@ def to_plain(page: Page) -> str:
     lines = [page.title, page.subtitle]
     for part in page.parts:
         lines += ["", part.title.upper()]
-        for block in part.blocks:
-            lines += _block(block)
+        for blocks in together(part.blocks):
+            lines += [left_out(blocks)] if is_folded(blocks[0]) else _block(blocks[0])
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def left_out(block: Table | Code) -> str:
-    """What stands in place of something folded."""
-    what = block.caption or ("Table" if isinstance(block, Table) else "Text")
-    return f"{what}: in report.md and index.html"
+def together(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+    """The blocks in order, one by one; folded ones that follow each other as one list."""
+    for closed, group in itertools.groupby(blocks, is_folded):
+        run = list(group)
+        yield from [run] if closed else [[block] for block in run]
+
+
+def is_folded(block: Block) -> bool:
+    """Whether it starts closed on the page."""
+    return isinstance(block, Table | Code) and block.folded
+
+
+def left_out(blocks: Sequence[Block]) -> str:
+    """The one sentence in place of what is folded; what all captions begin with, `expkit query:`, is said once."""
+    names = [getattr(b, "caption", "") or ("Table" if isinstance(b, Table) else "Text") for b in blocks]
+    shared = names[0].rpartition(": ")[0] + ": "
+    if len(names) > 1 and all(name.startswith(shared) for name in names):
+        names = [names[0], *(name.removeprefix(shared) for name in names[1:])]
+    return f"{', '.join(names)}: in report.md and index.html"
 
 
 def chart_line(chart: Chart) -> str:
@@ -45,8 +61,6 @@ def _block(block: Block) -> Iterator[str]:
         yield from (f"  {line}" for line in (*block.lines, *block.notes))
     elif isinstance(block, Text):
         yield block.text
-    elif isinstance(block, Table | Code) and block.folded:
-        yield left_out(block)
     elif isinstance(block, Code):
         yield from [block.caption, *(f"    {line}" for line in block.text.splitlines())]
     elif isinstance(block, Table):

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from expkit.report.blocks import ABSENT, Block, Cell, Chart, Code, Column, Page, Table, Text, Tone, Verdicts
-from expkit.report.plain import chart_line, left_out, to_plain, width_of
+from expkit.report.plain import chart_line, is_folded, left_out, to_plain, together, width_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,8 +26,11 @@ def to_terminal(page: Page, console: Console) -> None:
     for part in page.parts:
         console.print()
         _line(console, part.title, "bold underline")
-        for block in part.blocks:
-            _block(console, block)
+        for blocks in together(part.blocks):
+            if is_folded(blocks[0]):
+                _line(console, left_out(blocks), "dim")
+            else:
+                _block(console, blocks[0])
 
 
 def _block(console: Console, block: Block) -> None:
@@ -35,8 +38,6 @@ def _block(console: Console, block: Block) -> None:
         _verdicts(console, block)
     elif isinstance(block, Text):
         _line(console, block.text)
-    elif isinstance(block, Table | Code) and block.folded:
-        _line(console, left_out(block), "dim")
     elif isinstance(block, Code):
         _line(console, block.caption, "dim")
         _line(console, block.text)

@@ -1,4 +1,4 @@
-"""The trust panel: the ways a comparison goes wrong, each looked at, with its number."""
+"""The trust panel: the ways a comparison goes wrong, each looked at; the sentences hold the numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from expkit.analysis.model import Guard, Summary
 from expkit.report.blocks import Block, Cell, Column, Table, Tone
-from expkit.report.numbers import cell
 from expkit.report.section import Section
 
 LIGHTS: dict[str, tuple[str, Tone]] = {
@@ -20,7 +19,6 @@ COLUMNS = (
     Column("light", "light"),
     Column("guard", "guard"),
     Column("sentence", "what it found"),
-    Column("number", "number", align="right"),
 )
 
 
@@ -44,10 +42,8 @@ class Trust(Section):
 
 def _row(guard: Guard) -> dict[str, Cell]:
     text, tone = LIGHTS[guard.light]
-    number = "–" if guard.number is None else f"{guard.number:.4g}".replace("-", "−")
     return {
         "light": Cell(text, tone=tone),
         "guard": Cell(guard.name),
         "sentence": Cell(guard.sentence),
-        "number": cell(number, guard.number),
     }

@@ -61,3 +61,12 @@ def test_hostile_names_bring_no_escape_sequence_and_no_markup() -> None:
 def test_odd_sweeps_print_without_nan_or_none(make: object) -> None:
     for text in (printed(make, 90), printed(make, 90, terminal=False)):
         assert not re.search(r"\b(nan|None|null|inf)\b", text)
+
+
+def test_many_folded_queries_are_one_sentence() -> None:
+    """A report ended with ten lines that each said only where they are not."""
+    sentence = "expkit query: speedups, fastest: in report.md and index.html"
+    assert sentence in printed(example, 120)
+    text = printed(example, 120, terminal=False)
+    assert sentence in text
+    assert text.count("expkit query:") == 1
