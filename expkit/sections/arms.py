@@ -67,7 +67,7 @@ def _row(summary: Summary, arm: Arm) -> dict[str, Cell]:
     return {
         "arm": Cell(arm.label, code=True, strong=arm.baseline),
         "verdict": Cell("baseline", tone="quiet") if arm.baseline else cell(_verdict(arm), tone=tone_of(arm)),
-        "speedup": Cell("1", 1.0, "quiet") if arm.baseline else ratio_cell(arm.speedup),
+        "speedup": Cell("1", 1.0, "quiet") if arm.baseline and arm.complete else ratio_cell(arm.speedup),
         "pairs": ABSENT if arm.baseline else Cell(str(arm.pairs), arm.pairs),
         "difference": ABSENT if arm.baseline else cell(interval(difference, decimals, signed=True), difference.value),
         "quality": cell(interval(quality, decimals), quality.value),
@@ -94,7 +94,11 @@ def tone_of(arm: Arm) -> Tone:
 
 def _target(arm: Arm) -> Cell:
     time = primary_time(arm)
-    return ABSENT if time is None else Cell(time.text, time.median_s, "quiet" if time.median_s is None else "")
+    return (
+        ABSENT
+        if time is None or not time.n or not arm.complete
+        else Cell(time.text, time.median_s, "quiet" if time.median_s is None else "")
+    )
 
 
 def _levels(arms: list[Arm]) -> tuple[str, str]:

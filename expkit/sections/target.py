@@ -29,7 +29,7 @@ class Target(Section):
     order: ClassVar[int] = 70
 
     def blocks(self, summary: Summary) -> Sequence[Block]:
-        arms = [arm for arm in ranked(summary) if arm.target_times]
+        arms = [arm for arm in ranked(summary) if arm.target_times and any(a.complete for a in summary.arms)]
         sentence = [Text(summary.target.sentence)] if summary.target.sentence else []
         if not arms:
             why = "No target is set" if summary.target.value is None else "No complete trial has recorded the metric"
@@ -74,4 +74,8 @@ def _rules(summary: Summary, arms: list[Arm]) -> Table:
 
 
 def _cell(time: TargetTime | None) -> Cell:
-    return ABSENT if time is None else Cell(time.text, time.median_s, "quiet" if time.median_s is None else "")
+    return (
+        ABSENT
+        if time is None or not time.n
+        else Cell(time.text, time.median_s, "quiet" if time.median_s is None else "")
+    )

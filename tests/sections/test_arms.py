@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from expkit.analysis.model import Interval
 from expkit.report.blocks import Chart, Table
 from expkit.sections.arms import Arms, tone_of
 from tests.report.example_summary import all_failed, empty, example
@@ -78,3 +79,11 @@ def test_no_speedup_no_chart_and_no_arm_a_sentence() -> None:
 )
 def test_tone(verdict: str, tone: str) -> None:
     assert tone_of(replace(example().arms[1], verdict=verdict)) == tone
+
+
+def test_a_sweep_of_which_all_failed_shows_no_speedup_of_one_and_no_hits() -> None:
+    base = example()
+    arms = tuple(replace(a, complete=0, failed=a.planned, speedup=Interval()) for a in base.arms)
+    table = Arms().blocks(replace(base, arms=arms))[0]
+    assert isinstance(table, Table)
+    assert {row[key].text for row in table.rows for key in ("speedup", "target")} == {"–"}
