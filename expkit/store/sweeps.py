@@ -47,9 +47,13 @@ def plan_table(layout: Layout, sweep: str, set_aside: list[Unreadable]) -> pa.Ta
         table = pq.ParquetFile(io.BytesIO(path.read_bytes())).read(use_threads=False)  # no pool that outlives us
         return table.select(plan_schema().names).cast(plan_schema())
     except FileNotFoundError:
+        if layout.sweep_record(sweep).exists():  # written after the plan, so there was one
+            set_aside.append(
+                Unreadable(path, "is gone, though the sweep was planned; expkit sweep FILE writes it again")
+            )
         return None
     except (OSError, KeyError, pa.ArrowException) as e:
-        set_aside.append(Unreadable(path, f"is no plan ({str(e).splitlines()[0]})"))
+        set_aside.append(Unreadable(path, f"is no plan ({' '.join(str(e).split())})"))
         return None
 
 

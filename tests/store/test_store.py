@@ -182,6 +182,15 @@ def test_a_damaged_plan_is_named(store: Store) -> None:
     assert store.set_aside[0].path == store.layout.plan("ablate")
 
 
+def test_a_plan_that_was_deleted_is_named_where_the_sweep_is_still_recorded(store: Store) -> None:
+    store.write_plan("ablate", "", [])
+    store.layout.plan("ablate").unlink()
+    assert store.read_plan("ablate") == []
+    (found,) = store.set_aside
+    assert found.path == store.layout.plan("ablate")
+    assert found.reason == "is gone, though the sweep was planned; expkit sweep FILE writes it again"
+
+
 def test_settings_and_target_come_back(store: Store) -> None:
     assert store.sweep_settings("ablate") == {} and store.targets("ablate") == {}
     store.write_settings("ablate", {"clock": "train_s"})
