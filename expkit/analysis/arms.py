@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from expkit.analysis import phrases, speedup
-from expkit.analysis.attainment import target_times
+from expkit.analysis.attainment import ENDED, target_times
 from expkit.analysis.intervals import t_interval
 from expkit.analysis.model import Arm, Guard, Interval
 from expkit.analysis.noise import Floor
@@ -97,7 +97,7 @@ def _nothing(study: Study) -> Compared:
 
 def _to_target(study: Study, members: Sequence[Replicate], base: Sequence[Replicate]) -> Interval:
     """Paired speedup to the primary target; no value where a trial of either side missed it (never dropped, A4)."""
-    sides = [r for r in (*members, *base) if r.state in ("complete", "diverged", "failed")]
+    sides = [r for r in (*members, *base) if r.state in ENDED and not r.unreadable]
     if not sides or not all(r.complete and study.attained.of(r).hit for r in sides):
         return Interval(level=study.ci)
     pairs: Pairs = time_pairs(members, base, study.clock, study.attained.time_of())

@@ -73,10 +73,10 @@ def target_times(replicates: Iterable[Replicate], attained: Attained) -> tuple[T
 
 
 def first_ended(replicates: Iterable[Replicate]) -> list[Replicate]:
-    """One replicate a trial: the first complete one, else the first that diverged or failed."""
+    """One replicate a trial: the first complete one, else the first that diverged or failed; none with torn metrics."""
     trials: dict[str, Replicate] = {}
     for one in sorted(replicates, key=lambda r: (not r.complete, r.replicate)):
-        if one.state in ENDED:
+        if one.state in ENDED and not one.unreadable:
             trials.setdefault(one.id, one)
     return sorted(trials.values(), key=lambda r: r.position)
 

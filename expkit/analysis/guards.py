@@ -44,6 +44,8 @@ def aa_floor(floor: Floor, clock: str) -> Guard:
 def contention(replicates: Sequence[Replicate], clock: str) -> Guard:
     """B5: whether somebody else had the machine; red only where the headline's clock suffers from it."""
     done = [r for r in replicates if r.complete]
+    if not done:
+        return _nothing_done("contention")
     ratios = [ratio for r in done if (ratio := r.wall_over_cpu) is not None]
     median = statistics.median(ratios) if ratios else None
     hit = [r for r in done if r.contended]
@@ -60,6 +62,8 @@ def contention(replicates: Sequence[Replicate], clock: str) -> Guard:
 def drift(replicates: Sequence[Replicate]) -> Guard:
     """B6: replicates around which the reference workload moved by more than 10 %; counted and named, still compared."""
     done = [r for r in replicates if r.complete]
+    if not done:
+        return _nothing_done("drift")
     moved = _names(r for r in done if "drift" in r.timing_reasons)
     if not moved:
         return Guard("drift", "green", 0, "No drift: the reference workload stayed within 10 % around every trial.")
@@ -70,6 +74,8 @@ def drift(replicates: Sequence[Replicate]) -> Guard:
 def own_timing(replicates: Sequence[Replicate]) -> Guard:
     """Replicates that were resumed or shared the machine by agreement: their pairs are left out on every clock."""
     done = [r for r in replicates if r.complete]
+    if not done:
+        return _nothing_done("timing")
     out = _names(r for r in done if set(NOT_OWN_WORK) & set(r.timing_reasons))
     if not out:
         return Guard("timing", "green", 0, "Every complete trial ran in one go and by itself.")
@@ -102,10 +108,32 @@ def failures(replicates: Sequence[Replicate]) -> Guard:
     return Guard("failures", "amber" if found.complete else "red", found.failed + found.diverged, sentence)
 
 
+def files(replicates: Sequence[Replicate], set_aside: Sequence[str], plan: str = "") -> Guard:
+    """Files of the sweep that could not be read: red for its plan, amber for the metrics of complete replicates.
+
+    `set_aside` are all of them and `plan` is the plan where it is one, each with its reason.
+    """
+    if plan:
+        return Guard("files", "red", len(set_aside), f"The plan of this sweep cannot be read: {plan}.")
+    out = _names(r for r in replicates if r.unreadable)
+    done = sum(r.complete for r in replicates)
+    if out:
+        what = f"Of {len(out)} of {phrases.count(done, 'complete replicate')} a metrics file cannot be read"
+        return Guard(
+            "files", "amber", len(out), f"{what}: {phrases.listing(out)}; left out of times, quality and hits."
+        )
+    if set_aside:
+        what = f"{phrases.count(len(set_aside), 'file')} of this sweep cannot be read, named in the provenance"
+        return Guard("files", "amber", len(set_aside), f"{what}; the metrics of complete replicates are whole.")
+    return Guard("files", "green", 0, "Every file of this sweep could be read.")
+
+
 def methods_effective(idle: Mapping[str, frozenset[str]]) -> Guard:
-    """B20: methods that found nothing to do, by arm; they get no credit."""
+    """B20: methods that found nothing to do, by arm that has a complete trial; they get no credit."""
+    if not idle:
+        return _nothing_done("methods applied")
     arms = sorted(arm for arm, methods in idle.items() if methods)
-    methods = sorted(set().union(*idle.values())) if idle else []
+    methods = sorted(set().union(*idle.values()))
     if not arms:
         return Guard("methods applied", "green", 0, "Every method did something in every trial.")
     did = f"{phrases.listing(methods)} did nothing in {phrases.count(len(arms), 'arm')}: {phrases.listing(arms)}."
@@ -116,6 +144,8 @@ def one_setting(replicates: Sequence[Replicate]) -> Guard:
     """Whether all ran in one setting on one host; times are compared within a setting only."""
     settings = {r.setting for r in replicates if r.setting}
     hosts = sorted({r.host for r in replicates if r.host})
+    if not settings:
+        return Guard("setting", "amber", None, "No trial has recorded its setting yet.")
     if len(settings) < 2 and len(hosts) < 2:
         return Guard("setting", "green", len(settings), "One setting, one host.")
     sentence = f"{phrases.count(len(settings), 'setting')} on {phrases.count(len(hosts), 'host')}"
@@ -126,6 +156,8 @@ def one_setting(replicates: Sequence[Replicate]) -> Guard:
 def one_code(replicates: Sequence[Replicate]) -> Guard:
     """Whether all ran the same code."""
     versions = sorted({r.code_sha for r in replicates if r.code_sha})
+    if not versions:
+        return Guard("code", "amber", None, "No trial has recorded its code version yet.")
     if len(versions) > 1:
         what = f"{len(versions)} code versions are mixed: {phrases.listing([v[:12] for v in versions])}."
         return Guard("code", "amber", len(versions), what)
@@ -179,6 +211,11 @@ def headline_clock(replicates: Sequence[Replicate], requested: str) -> tuple[str
     if all(r.single_threaded for r in done):
         return "cpu_s", f"Times are CPU time (cpu_s) instead of {name}, because {shared}; every trial was one thread."
     return requested, f"Times of {name} ({requested}) are withheld: {shared}, and CPU time cannot stand in."
+
+
+def _nothing_done(name: str) -> Guard:
+    """Neither good nor bad: no light is green over nothing."""
+    return Guard(name, "amber", None, "No trial is complete, so there is nothing to look at.")
 
 
 def _names(replicates: Iterable[Replicate]) -> list[str]:

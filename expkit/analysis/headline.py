@@ -33,6 +33,8 @@ def headline(
 ) -> tuple[str, ...]:
     """What is faster at equal quality, what else was found, who earned it, the noise floor, the clock, the scope."""
     judged = [a for a in arms if not a.baseline]
+    if not arms and red:
+        return (f"Headline withheld: {red[0].sentence}",)
     if not any(a.complete for a in arms):
         return ("No trial of this sweep is complete yet.",)
     if red:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -14,6 +14,7 @@ import numpy as np
 from expkit.analysis.intervals import Array
 from expkit.analysis.replicate import Replicate
 from expkit.errors import UsageError, unknown
+from expkit.store.layout import Layout
 from expkit.store.records import CLOCKS
 
 Row = Mapping[str, Any]
@@ -125,12 +126,14 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
     """The sweep with the series of one metric; times of other driver runs pair only where runs were not exclusive."""
     name = row["sweep"]
     rows = con.rows(_REPLICATES, [name])
-    series = _evaluations(con.rows(_EVALUATIONS, {"sweep": name, "metric": metric}))
+    torn = _torn(con) & {(r["id"], r["replicate"]) for r in rows if r["status"] == "complete"}
+    found_series = _evaluations(con.rows(_EVALUATIONS, {"sweep": name, "metric": metric}))
+    series = {key: points for key, points in found_series.items() if key not in torn}  # half a curve is a false one
     effective: dict[Key, dict[str, bool]] = {}
     for found in con.rows(_EFFECTIVE, [name]):
         effective.setdefault((found["id"], found["replicate"]), {})[found["name"]] = found["effective"]
     seeds = {r["id"]: r["seed"] for r in rows if r["seed"] is not None}
-    replicates = tuple(_replicate(r, seeds, effective, series, exclusive) for r in rows)
+    replicates = tuple(_replicate(r, seeds, effective, series, exclusive, torn) for r in rows)
     used = {r["setting_json"]: json.loads(r["setting_json"]) for r in rows if r["setting_json"]}
     return Sweep(
         name, utc_text(row["created_utc"]), row["file"], row["sha256"], con.store.targets(name), replicates, series,
@@ -141,6 +144,20 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
 def recorded_metrics(con: Views, sweep: str) -> list[str]:
     """Names of all metrics that some trial of the sweep has recorded."""
     return [row["name"] for row in con.rows(_RECORDED, [sweep])]
+
+
+def of_sweep(con: Views, sweep: Sweep) -> tuple[list[str], str]:
+    """(all files of a sweep that were set aside, its plan where it is one of them), each with its reason."""
+    ids = {r.id for r in sweep.replicates}
+    trials = [bad for bad in con.set_aside if ids & set(bad.path.parts)]
+    own = [bad for bad in con.set_aside if bad.path.parent.parts[-2:] == ("sweeps", sweep.name)]
+    plan = next((str(bad) for bad in own if bad.path.name == Layout.PLAN), "")
+    return [str(bad) for bad in (*own, *trials)], plan
+
+
+def _torn(con: Views) -> set[Key]:
+    """Replicates of which a metrics file of rank 0, the one that evaluates, was set aside."""
+    return {key for bad in con.set_aside if (key := Layout.replicate_of(bad.path)) is not None}
 
 
 def utc_text(moment: datetime | None) -> str | None:
@@ -166,6 +183,7 @@ def _replicate(
     effective: Mapping[Key, Mapping[str, bool]],
     series: Mapping[Key, Evaluations],
     exclusive: bool,
+    torn: Set[Key],
 ) -> Replicate:
     key = row["id"], row["replicate"]
     evaluations = series.get(key)
@@ -196,6 +214,7 @@ def _replicate(
         clocks={clock: finite(row[clock]) for clock in CLOCKS},
         effective=effective.get(key, {}),
         quality=finite(evaluations.value[-1]) if evaluations is not None else None,
+        unreadable=key in torn,
     )
 
 

@@ -79,9 +79,9 @@ def quality_pairs(arm: Iterable[Replicate], base: Iterable[Replicate]) -> tuple[
 
 
 def first_quality(replicates: Iterable[Replicate]) -> dict[int, float]:
-    """Block -> finite final quality of its first complete replicate."""
+    """Block -> finite final quality of its first complete replicate whose metrics could be read."""
     found = {}
-    for block, members in by_block(replicates).items():
+    for block, members in by_block(r for r in replicates if not r.unreadable).items():
         if members[0].quality is not None and math.isfinite(members[0].quality):
             found[block] = members[0].quality
     return found

@@ -49,6 +49,8 @@ class Replicate:
     effective: Mapping[str, bool] = field(default_factory=dict)
     quality: float | None = None
     """The primary metric at the last evaluation."""
+    unreadable: bool = False
+    """Complete, but a metrics file of it was set aside: what is left of its series is not what it measured."""
 
     @property
     def complete(self) -> bool:
@@ -92,6 +94,8 @@ class Replicate:
 
         `resumed` and `shared` spoil every clock, contention all but CPU time, drift none.
         """
+        if self.unreadable:
+            return "with a metrics file that cannot be read"
         for reason in NOT_OWN_WORK:
             if reason in self.timing_reasons:
                 return reason

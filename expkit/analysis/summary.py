@@ -16,7 +16,7 @@ from expkit.analysis.attainment import attained, first_ended
 from expkit.analysis.credit import effects
 from expkit.analysis.curves import curve
 from expkit.analysis.headline import headline, noise_sentence
-from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
+from expkit.analysis.load import Sweep, Views, load, of_sweep, recorded_metrics, settings, sweep_row
 from expkit.analysis.model import SCHEMA_VERSION, Failure, Guard, Noise, Summary, TargetInfo, TrialRow
 from expkit.analysis.noise import Floor, aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
@@ -66,7 +66,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
 
 def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested: str, clock_sentence: str) -> Summary:
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
-    found = _guards(study, info, floor)
+    found = _guards(study, info, floor, guards.files(study.replicates, *of_sweep(con, data)))
     red = guards.red(found)
     judged = arms(study, floor, red)
     credit = effects(study, floor)
@@ -110,17 +110,19 @@ def _other(clock: str, requested: str) -> str:
     return "train_s" if clock == "cpu_s" else "cpu_s"
 
 
-def _guards(study: Study, info: TargetInfo, floor: Floor) -> tuple[Guard, ...]:
+def _guards(study: Study, info: TargetInfo, floor: Floor, files: Guard) -> tuple[Guard, ...]:
     grid = study.replicates
     ended = first_ended(grid)
     crossings = [study.attained.of(r) for r in ended if r.complete]
+    looked_at = len(ended) if crossings else 0  # a sweep that only failed says nothing about its target
     found = [guards.target_before_data(info)]
     if any(r.complete for r in grid):
         found.append(guards.aa_floor(floor, study.clock))
     found += [guards.contention(grid, study.clock), *(guard(grid) for guard in guards.OF_REPLICATES)]
-    found.append(guards.methods_effective(study.idle))
+    done = {r.arm for r in grid if r.complete}
+    found += [files, guards.methods_effective({arm: idle for arm, idle in study.idle.items() if arm in done})]
     if info.value is not None:
-        found += [guards.resolution(crossings), guards.hits(sum(c.hit for c in crossings), len(ended))]
+        found += [guards.resolution(crossings), guards.hits(sum(c.hit for c in crossings), looked_at)]
     return tuple(found)
 
 

@@ -57,7 +57,7 @@ def baseline_set(asked: Asked, settings: Settings, replicates: Iterable[Replicat
 
 def check_recorded(metric: str, sweep: Sweep, recorded: Iterable[str]) -> None:
     """UsageError where trials are complete and none has recorded the metric."""
-    if not sweep.series and any(r.complete for r in sweep.replicates):
+    if not sweep.series and any(r.complete and not r.unreadable for r in sweep.replicates):
         raise UsageError(unknown("metric", metric, recorded))
 
 

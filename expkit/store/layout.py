@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from expkit.errors import UsageError
 
@@ -26,6 +27,7 @@ METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})\.parquet")
 class Layout:
     """Paths below one runs folder. Makes no folder and opens no file."""
 
+    PLAN: ClassVar[str] = "plan.parquet"
     root: Path
 
     @property
@@ -54,7 +56,7 @@ class Layout:
 
     def plan(self, name: str) -> Path:
         """Which replicates the sweep uses, one row each."""
-        return self.sweep(name) / "plan.parquet"
+        return self.sweep(name) / self.PLAN
 
     def settings(self, name: str) -> Path:
         """What the sweep's report needs to know of its file."""
@@ -145,6 +147,15 @@ class Layout:
     def metrics(attempt_dir: Path, rank: int, part: int) -> Path:
         """The n-th closed metrics file of a rank; matches METRICS."""
         return attempt_dir / (f"metrics-{part:06d}.parquet" if rank == 0 else f"metrics-r{rank}-{part:06d}.parquet")
+
+    @staticmethod
+    def replicate_of(metrics: Path) -> tuple[str, int] | None:
+        """(id, replicate) behind a metrics file of rank 0; None for any other file."""
+        match = METRICS.fullmatch(metrics.name)
+        if match is None or match["rank"] is not None or len(metrics.parts) < 5:
+            return None
+        id12, replicate = metrics.parts[-5:-3]
+        return id12, int(replicate[1:])
 
     @staticmethod
     def checkpoints(attempt_dir: Path) -> Path:

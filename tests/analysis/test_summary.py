@@ -368,3 +368,73 @@ def test_a_sweep_judged_by_a_loss_does_not_say_that_more_of_it_is_better(tmp_pat
     found = read(tmp_path, metric="eval/accuracy:min")
     said = next(line for line in found.headline if line.startswith("Strongest main effects"))
     assert "in eval/accuracy, sign turned so that more is better" in said
+
+
+def test_a_complete_replicate_with_a_metrics_file_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
+    """What was left of its series counted as a whole curve: a miss that was none, and a quality from halfway."""
+    made = make_store(tmp_path, METHODS, num_batches=16)
+    id12 = made.ids["ema", 18]
+    (tmp_path / f"trials/{id12}/r0/attempts/1/metrics-000000.parquet").write_bytes(b"PAR1")
+    found = read(tmp_path)
+    ema = arm(found, "ema")
+    assert (ema.complete, ema.pairs, ema.quality.n, ema.quality_difference.n) == (5, 4, 4, 4)
+    assert ema.time_missing == "1 block with a metrics file that cannot be read"
+    assert {(t.hits, t.n) for t in ema.target_times if t.share is None} == {(4, 4)}
+    assert ema.target_speedup.n == 4
+    assert max(next(c for c in found.curves if c.arm == "ema").n) == 4
+    assert guard(found, "hits").light == "green"
+    files = guard(found, "files")
+    assert (files.light, files.number) == ("amber", 1)
+    assert f"Of 1 of 25 complete replicates a metrics file cannot be read: {id12} r0" in files.sentence
+    assert "left out of times, quality and hits" in files.sentence
+
+
+def test_a_baseline_repeat_stands_in_for_the_quality_of_one_that_cannot_be_read(tmp_path: Path) -> None:
+    made = make_store(tmp_path, METHODS, num_batches=16)
+    (tmp_path / f"trials/{made.ids['none', 18]}/r0/attempts/1/metrics-000000.parquet").write_bytes(b"")
+    found = read(tmp_path)
+    assert (arm(found, "none").quality.n, arm(found, "ema").quality_difference.n) == (5, 5)
+    assert found.noise[0].pairs == 4
+
+
+def test_files_of_other_sweeps_and_a_file_that_costs_no_replicate(tmp_path: Path) -> None:
+    make_store(tmp_path, {"ema": Method(0.9)}, num_batches=16)
+    other = make_store(tmp_path, {"mixup": Method()}, seeds=[1], sweep="other", num_batches=16)
+    (tmp_path / f"trials/{other.ids['mixup', 1]}/r0/attempts/1/metrics-000000.parquet").write_bytes(b"")
+    assert guard(read(tmp_path), "files").light == "green"
+    (tmp_path / "sweeps/ablate/target.json").write_text("{")
+    found = guard(read(tmp_path), "files")
+    assert (found.light, found.number) == ("amber", 1)
+    assert found.sentence.startswith("1 file of this sweep cannot be read, named in the provenance")
+
+
+def test_all_metrics_unreadable_is_no_unknown_metric(tmp_path: Path) -> None:
+    make_store(tmp_path, {"ema": Method()}, num_batches=16)
+    for path in tmp_path.rglob("metrics-*.parquet"):
+        path.write_bytes(b"")
+    found = read(tmp_path)
+    assert guard(found, "files").number == 15
+    assert guard(found, "hits").sentence == "No complete trial to look for the target in."
+
+
+@pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"PAR1")])
+def test_a_sweep_whose_plan_is_gone_or_damaged_withholds_its_headline(
+    tmp_path: Path, damage: Callable[[Path], Any]
+) -> None:
+    """It read as a sweep of which nothing had run."""
+    make_store(tmp_path, METHODS, num_batches=16)
+    damage(tmp_path / "sweeps/ablate/plan.parquet")
+    found = read(tmp_path)
+    assert guard(found, "files").light == "red"
+    assert found.headline[0].startswith("Headline withheld: The plan of this sweep cannot be read: ")
+    assert any("plan.parquet" in text for text in found.provenance["set_aside"])
+
+
+@pytest.mark.parametrize("state", ["failed", "pending"])
+def test_no_guard_is_green_over_trials_of_which_none_is_complete(tmp_path: Path, state: str) -> None:
+    found = summary_of(tmp_path, lambda cell: dataclasses.replace(cell, state=state))
+    nothing = "No trial is complete, so there is nothing to look at."
+    for name in ("contention", "drift", "timing", "methods applied"):
+        assert (guard(found, name).light, guard(found, name).sentence) == ("amber", nothing)
+    assert (guard(found, "hits").number, guard(found, "hits").light) == (None, "amber")
+    assert guard(found, "hits").sentence == "No complete trial to look for the target in."
