@@ -31,7 +31,13 @@ def report(
         str, typer.Argument(help="Name of a sweep in the runs folder, or its file.", autocompletion=sweeps)
     ],
     target: Annotated[float | None, typer.Option(help="Time to this quality instead; exploratory.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Judge by this metric instead; exploratory.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:min|max]",
+            help="Judge by this metric instead, less (min) or more (max) is better; exploratory.",
+        ),
+    ] = None,
     baseline: Annotated[str | None, typer.Option(help="Compare with this arm instead; exploratory.")] = None,
     face: Annotated[Face, typer.Option("--format", help="What to print.")] = Face.TERMINAL,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the files.")] = None,

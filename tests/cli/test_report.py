@@ -156,3 +156,16 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_exit_3(run: Run, tm
     assert out.startswith("Report of sweep ablate")
     assert err.splitlines()[-1].startswith("error: ")
     assert "Traceback" not in err
+
+
+def test_help_says_that_a_metric_may_bring_its_mode(run: Run) -> None:
+    assert "NAME[:min|max]" in run("--help")[1]
+
+
+def test_a_plan_that_is_gone_is_said_on_stderr_and_in_the_verdict(run: Run, tmp_path: Path) -> None:
+    make_store(tmp_path, {"ema": Method()}, seeds=[1], evaluations=2, num_batches=4)
+    (tmp_path / "sweeps/ablate/plan.parquet").unlink()
+    code, out, err = run("ablate", root=tmp_path)
+    assert code == 0
+    assert "plan.parquet: is gone" in err
+    assert "Headline withheld: The plan of this sweep cannot be read" in out
