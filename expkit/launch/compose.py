@@ -14,6 +14,7 @@ import torch
 from expkit import dist, plugins
 from expkit.errors import PluginError
 from expkit.plugins import Plugin
+from expkit.spec.merge import default_label
 from expkit.spec.recipe import Component, Recipe
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
@@ -56,7 +57,7 @@ def compose(
         eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,
-        allow=recipe.allow,
+        allow=[(default_label(a), default_label(b)) for a, b in recipe.allow],
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -46,12 +47,22 @@ def build(cls: type, node: Node, path: str, problems: Problems, what: str = "key
     values = {}
     for key, entry in node.items.items():
         if key in hints:
-            values[key] = convert(entry.node, hints[key], join(path, key), problems)
+            values[key] = _finite(convert(entry.node, hints[key], join(path, key), problems), entry.node,
+                                  join(path, key), problems)  # fmt: skip
         else:
             problems.add(entry.mark, join(path, key), unknown(what, key, hints))
     good = {key: value for key, value in values.items() if value is not BAD}
     made = _validated(cls, good, node, path, problems, adapter)
     return made if len(problems.found) == before else BAD
+
+
+def _finite(value: Any, node: Node, path: str, problems: Problems) -> Any:
+    """The value, or BAD where it holds a number that JSON has no word for; no setting means anything at infinity."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else (value,)
+    if all(not isinstance(one, float) or math.isfinite(one) for one in inner):
+        return value
+    problems.add(node.mark, path, "must be a finite number")
+    return BAD
 
 
 def _validated(cls: type, values: dict[str, Any], node: Map, path: str, problems: Problems, adapter: Any) -> Any:

@@ -129,8 +129,9 @@ class Draft:
         pairs = (*own, *self.allow)
         if not pairs:
             return ()
-        on = {method.name for method in algorithms.values()}
-        return tuple(sorted({(min(pair), max(pair)) for pair in pairs if on.issuperset(pair)}))
+        on = {key: method.name for method in algorithms.values() for key in (method.name, method.label)}
+        named = [sorted((on[a], on[b])) for a, b in pairs if a in on and b in on]
+        return tuple(sorted({(a, b) for a, b in named}))
 
     def _check_keys(self, problems: Problems) -> None:
         for key in self.root.items.keys() - set(KEYS):

@@ -40,18 +40,6 @@ def test_the_order_is_random_within_blocks_and_drawn_from_its_seed(lab: Lab) -> 
     assert ids == {cell.trial.id for cell in expand(lab.sweep(other))}  # user report 28: order not in id
 
 
-def test_user_report_19_a_new_seed_or_method_leaves_the_old_ids(lab: Lab) -> None:
-    before = {cell.trial.id for cell in expand(lab.sweep())}
-    seeds = {cell.trial.id for cell in expand(lab.sweep(overrides=["seeds.count=6"]))}
-    methods = {
-        cell.trial.id
-        for cell in expand(lab.sweep(changed(SWEEP, ("{label_smoothing: {}", "{nasty: {}, label_smoothing: {}"))))
-    }
-    assert before < seeds
-    assert before < methods
-    assert (len(seeds - before), len(methods - before)) == (8, 40)
-
-
 def test_a_trial_is_what_its_recipe_would_be_alone(lab: Lab) -> None:
     cell = next(c for c in expand(lab.sweep(GOLDEN)) if c.trial.arm == "colout[p_row=0.15] optimizer.sgd.lr=2.0")
     text = changed(RECIPE, ("algorithms: {}", "algorithms: {colout: {p_row: 0.15, p_col: 0.15}}"))

@@ -127,22 +127,9 @@ def test_overrides_follow_the_rules_of_the_files(lab: Lab, overrides: list[str],
     assert any(message in line for line in said), said
 
 
-def test_user_report_15_null_and_true_by_override(lab: Lab) -> None:
-    recipe = lab.recipe(overrides=["trainer.microbatch=null", "optimizer.sgd.nesterov=false"])
-    assert recipe.trainer.microbatch is None
-    assert recipe.optimizer.settings["nesterov"] is False
-
-
 def test_a_whole_component_by_override_replaces_it(lab: Lab) -> None:
     assert lab.recipe(overrides=["optimizer={adamw: {lr: 1e-3}}"]).optimizer.name == "adamw"
     assert lab.recipe(overrides=["scheduler=null"]).scheduler is None
-
-
-def test_user_report_12_no_command_writes_to_a_users_file(lab: Lab) -> None:
-    path = lab.write("recipes/fashion_resnet.yaml", RECIPE)
-    before = path.stat().st_mtime_ns
-    load_recipe(path, presets=["smoke"])
-    assert (path.stat().st_mtime_ns, path.read_text(encoding="utf-8")) == (before, RECIPE)
 
 
 def test_bare_names_are_found_here_and_in_their_folder(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

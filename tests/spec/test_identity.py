@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from expkit.errors import UsageError
+from expkit.spec.files import load_recipe
 from expkit.spec.identity import Identifier, identity, trial_id
 from tests.spec.lab import RECIPE, Lab, NastyDouble, changed
 
@@ -150,3 +152,18 @@ def test_the_parts_put_together_are_plain_sorted_json(lab: Lab) -> None:
     assert document["algorithms"]["nasty"]["settings"]["number"] == 0.0
     assert document["trainer"] == {"eval_interval": "0.125ep", "max_duration": "2ep", "precision": "fp32", "ssr": 1.0}
     assert not {"name", "metrics", "runtime"} & document.keys()
+
+
+def test_the_shipped_recipe_is_the_trial_that_it_was() -> None:
+    """Its results stay found: change this number only with a plug-in's `version`, and say so in the changelog."""
+    recipe = load_recipe(Path(__file__).parents[2] / "recipes" / "fashion_resnet.yaml")
+    assert trial_id(recipe) == "a093dfdfff66860538a912efe325045833d7eafcc58e77110a545d8c4f2374d9"
+
+
+def test_a_pair_that_is_allowed_is_in_the_recipe_and_not_in_its_id(lab: Lab) -> None:
+    methods = "algorithms: {}", "algorithms: {mixup: {}, cutmix: {}}"
+    said = lab.recipe_problems(changed(RECIPE, methods))
+    assert said[0].endswith("cannot be used together with cutmix; allow: [[cutmix, mixup]] lifts that")
+    recipe = lab.recipe(changed(RECIPE, methods, ("seed: 17", "seed: 17\nallow: [[mixup, cutmix], [ema, mixup]]")))
+    assert recipe.allow == (("cutmix", "mixup"),)
+    assert "allow" not in identity(recipe)

@@ -214,8 +214,3 @@ def test_a_sweep_may_extend_another(lab: Lab) -> None:
 def test_a_reference_to_the_seed_is_refused_in_a_sweep(lab: Lab) -> None:
     said = lab.sweep_problems(SWEEP, changed(RECIPE, ("depth: 8,", 'depth: "${seed}",')))
     assert any("${seed} in a sweep would stay the recipe's seed" in line for line in said)
-
-
-def test_user_report_11_a_preset_may_not_add_axes(lab: Lab) -> None:
-    recipe = changed(RECIPE, ("presets: {", "presets: {wide: {parameters: {optimizer.sgd.lr: [1, 2]}}, "))
-    assert any("unknown key 'parameters'" in line for line in lab.sweep_problems(SWEEP, recipe, presets=["wide"]))
