@@ -13,18 +13,16 @@ from typing import Any
 
 from expkit.errors import unknown
 from expkit.spec.axes import OWN, Point
-from expkit.spec.components import component, single
-from expkit.spec.convert import BAD, build, checked, core_value
-from expkit.spec.hints import field_hints
+from expkit.spec.components import component
+from expkit.spec.convert import core_value
 from expkit.spec.interpolate import Interpolator, references
 from expkit.spec.merge import MANY, NESTED, SINGLE, assigned, find, merged, split
-from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings
-from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, Seq, join, kind, scalars
+from expkit.spec.recipe import Component, Recipe, Runtime
+from expkit.spec.section import NO_MAP, RECORDS, by_label, check_vars, typed
+from expkit.spec.tree import Entry, Map, Node, Problems, Scalar, kind, scalars
 from expkit.spec.trust import Trust
 from expkit.spec.values import MISSING
-from expkit.spec.words import NULL
 
-RECORDS: dict[str, type] = {"trainer": TrainerSettings, "metrics": Metrics, "runtime": Runtime}
 PLAIN = ("name", "seed")
 REQUIRED = ("version", "name", "model", "data", "optimizer", "trainer", "metrics")
 KEYS = ("version", "name", "extends", "vars", *SINGLE, *NESTED, *MANY, "allow", *RECORDS, "seed", "presets")
@@ -32,7 +30,6 @@ MAX_KEPT = 10_000
 """Sections kept at a time, so that a plan of any size needs the same memory."""
 _SECTIONS = (*PLAIN, *SINGLE, *NESTED, "callbacks", "allow", *RECORDS)
 _ABSENT: dict[str, Any] = {"callbacks": {}, "allow": (), "runtime": Runtime(), "seed": 0}
-_NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
 
 
 @dataclass(frozen=True)
@@ -143,9 +140,9 @@ class Draft:
         if version is not None and not (isinstance(version, Scalar) and version.text == "1"):
             problems.add(version.mark, "version", f"must be 1, but got {kind(version)}")
         if (variables := self.root.get("vars")) is not None:
-            _check_vars(variables, problems)
+            check_vars(variables, problems)
         if (methods := self.root.get("algorithms")) is not None and not isinstance(methods, Map):
-            problems.add(methods.mark, "algorithms", _NO_MAP.format(key="algorithms", got=kind(methods)))
+            problems.add(methods.mark, "algorithms", NO_MAP.format(key="algorithms", got=kind(methods)))
 
     def section(self, key: str, point: Point, problems: Problems) -> Any:
         """What stands under one top-level key, checked; None where it is absent or wrong."""
@@ -156,7 +153,7 @@ class Draft:
             node = root.get(key)
             made = _ABSENT.get(key)
             if node is not None:
-                made = self._typed(key, Interpolator(root, problems).node(node, key, root), problems)
+                made = typed(key, Interpolator(root, problems).node(node, key, root), self.trust, problems)
             if len(problems.found) > before:
                 return made
             if len(self._sections) > MAX_KEPT:
@@ -235,82 +232,6 @@ class Draft:
     def _at(self, path: str) -> list[Node]:
         node = find(self.root, split(self.root, path))
         return [] if node is None else [node]
-
-    def _typed(self, key: str, node: Node, problems: Problems) -> Any:
-        if key in SINGLE:
-            absent = isinstance(node, Scalar) and node.style != "quoted" and node.text in NULL
-            return None if absent and key == "scheduler" else single(node, SINGLE[key], key, self.trust, problems)
-        if key == "data":
-            return self._data(node, problems)
-        if key == "callbacks":
-            return self._many(node, problems)
-        if key == "allow":
-            return read_pairs(node, key, problems)
-        value = build(RECORDS[key], node, key, problems) if key in RECORDS else _plain(key, node, problems)
-        return None if value is BAD else value
-
-    def _data(self, node: Node, problems: Problems) -> Data | None:
-        if not isinstance(node, Map):
-            problems.add(node.mark, "data", f"must be a map of train and eval, but got {kind(node)}")
-            return None
-        for key in node.items.keys() - {"train", "eval"}:
-            problems.add(node.items[key].mark, join("data", key), unknown("key", key, ("train", "eval")))
-        made = {}
-        for key in ("train", "eval"):
-            if key in node.items:
-                made[key] = single(node.items[key].node, NESTED["data"], join("data", key), self.trust, problems)
-            else:
-                problems.add(node.mark, join("data", key), "is required")
-        train, evaluation = made.get("train"), made.get("eval")
-        return Data(train, evaluation) if train and evaluation else None
-
-    def _many(self, node: Node, problems: Problems) -> dict[str, Component]:
-        if not isinstance(node, Map):
-            problems.add(node.mark, "callbacks", _NO_MAP.format(key="callbacks", got=kind(node)))
-            return {}
-        made = [
-            component(name, e.mark, e.node, "callbacks", join("callbacks", name), self.trust, problems)
-            for name, e in node.items.items()
-        ]
-        return by_label([m for m in made if m], node, problems, "callbacks")
-
-
-def by_label(
-    made: Iterable[Component], node: Node, problems: Problems, path: str = "algorithms"
-) -> dict[str, Component]:
-    """Components sorted by label; two of one label are a problem."""
-    found: dict[str, Component] = {}
-    for one in sorted(made, key=lambda c: c.label):
-        if one.label in found:
-            twice = f"{found[one.label].name} and {one.name} are both called {one.label!r}; name one with `as:`"
-            problems.add(node.mark, path, twice)
-        found[one.label] = one
-    return found
-
-
-def read_pairs(node: Node, path: str, problems: Problems) -> tuple[tuple[str, str], ...]:
-    """Pairs of names, from `[[mixup, cutmix]]`."""
-    found = []
-    items: Sequence[Node] = node.items if isinstance(node, Seq) else (node,)
-    for i, item in enumerate(items):
-        names = [n.text for n in item.items if isinstance(n, Scalar) and n.text] if isinstance(item, Seq) else []
-        if isinstance(item, Seq) and len(names) == len(item.items) == 2 and names[0] != names[1]:
-            found.append((names[0], names[1]))
-        else:
-            message = f"must be a list of pairs of methods such as [[mixup, cutmix]], but got {kind(item)}"
-            problems.add(item.mark, join(path, i) if isinstance(node, Seq) else path, message)
-    return tuple(found)
-
-
-def _plain(key: str, node: Node, problems: Problems) -> Any:
-    return checked(node, field_hints(Recipe)[key], key, problems)
-
-
-def _check_vars(node: Node, problems: Problems) -> None:
-    if not isinstance(node, Map):
-        problems.add(node.mark, "vars", f"must be a map of names and values, but got {kind(node)}")
-        return
-    core_value(node, "vars", problems)
 
 
 def _overlap(parts: Sequence[str], path: str, root: Map) -> bool:

@@ -12,11 +12,12 @@ from expkit.errors import PluginError
 from expkit.spec.axes import Axis
 from expkit.spec.candidates import told
 from expkit.spec.convert import BAD
-from expkit.spec.draft import RECORDS, Draft, Parameter
+from expkit.spec.draft import Draft, Parameter
 from expkit.spec.hints import alternatives, field_hints
 from expkit.spec.labels import label_text
 from expkit.spec.merge import MANY, NESTED, SINGLE, is_component, label_of, one_key, split
 from expkit.spec.recipe import Recipe
+from expkit.spec.section import RECORDS
 from expkit.spec.tree import Map, Mark, Node, Problems, Scalar, Seq, join, kind
 from expkit.spec.words import NULL
 

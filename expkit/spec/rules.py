@@ -10,9 +10,10 @@ from expkit.errors import unknown
 from expkit.spec.axes import Point
 from expkit.spec.candidates import read_names
 from expkit.spec.checks import capabilities, declared_conflicts, requires
-from expkit.spec.draft import Draft, read_pairs
+from expkit.spec.draft import Draft
 from expkit.spec.expressions import Expression, parse
 from expkit.spec.recipe import Component, Recipe
+from expkit.spec.section import read_pairs
 from expkit.spec.sweep import Allowance, Conflict, Exclusion, Requirement
 from expkit.spec.tree import Map, Mark, Node, Problems, Scalar, Seq, join, kind
 from expkit.spec.values import MISSING, value_at

@@ -88,3 +88,45 @@ def test_a_refused_plan_is_exit_2(lab: Lab) -> None:
     assert done.returncode == 2
     assert "the plan has 40 trials, more than the 10 allowed" in done.stderr
     assert done.stdout == ""
+
+
+UNION = """\
+version: 1
+name: union
+recipe: ../recipes/fashion_resnet.yaml
+ablate:
+  candidates: {mixup: {}, cutmix: {}}
+  allow: [{pair: [mixup, cutmix], because: they take turns}]
+  design: [add_one_in, leave_one_out]
+grids:
+  - {parameters: {optimizer: [{sgd: {}}, {adamw: {lr: 1e-3}}], optimizer.sgd.lr: [0.1, 0.2]}}
+  - {zip: [{optimizer.sgd.lr: [0.2, 0.4], trainer.ssr: [1, 0.5]}]}
+include: [{algorithms: {ema: {half_life: 12ba}}, seeds: [17, 99]}]
+seeds: 2
+"""
+
+
+def test_each_part_of_a_union_is_printed_with_its_count(lab: Lab) -> None:
+    lab.write("sweeps/union.yaml", UNION)
+    done = expkit(lab, "plan", "union")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "sweep union: recipe fashion-resnet",
+        "           4  grid 1: design add_one_in and leave_one_out over 2 candidates: sets",
+        "           4  grid 1: allow mixup-cutmix keeps 1",
+        "              because they take turns",
+        "           8  grid 1: 2 values of optimizer (sgd, adamw[lr=0.001]): points",
+        "          12  grid 1: 2 values of optimizer.sgd.lr (0.1, 0.2) where optimizer is sgd: points",
+        "           4  grid 2: design add_one_in and leave_one_out over 2 candidates: sets",
+        "           4  grid 2: allow mixup-cutmix keeps 1",
+        "              because they take turns",
+        "           8  grid 2: 2 zipped values of optimizer.sgd.lr and trainer.ssr (0.2/1.0, 0.4/0.5): points",
+        "          16  2 grids united, where 4 that several have count once: points",
+        "          32  2 seeds",
+        "          34  2 trials included by hand",
+        "          35  the baseline none is added in 1 block",
+        "          35  trials over 5 sets in 9 blocks",
+        "           9  A/A repeats of the baseline none, one a block",
+        "          44  replicates in all",
+        "       state  0 done, 0 running, 0 failed, 44 to run",
+    ]

@@ -25,14 +25,16 @@ KEYS = st.sampled_from(
     ["sgd", "version", "name", "extends", "vars", "model", "data", "train", "eval", "optimizer", "scheduler",
      "algorithms", "callbacks", "trainer", "metrics", "seed", "runtime", "presets", "resnet", "mlp", "ema", "<<",
      "as", "set", "ablate", "recipe", "candidates", "baseline", "always", "design", "constraints", "conflicts",
-     "requires", "because",
+     "requires", "because", "zip", "grids", "include", "allow", "max_size", "pair", "data.train",
+     "scheduler.cosine.warmup",
      "parameters", "exclude", "when", "seeds", "count", "base", "order", "run", "report", "budget", "values", "colout",
      "nasty", "py:a.b:C", "optimizer.sgd.lr", "p_row", "max_duration", "name", "anything"]
 ) | st.text(max_size=6)  # fmt: skip
 LEAVES = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
     | st.sampled_from(["1e-3", "010", "1:30", "None", "off", "${vars.lr}", "${.x}", "${env:HOME}", "2ep", "full", "ema",
-                       "fashion_resnet", "../recipes/fashion_resnet.yaml", "has('ema')", "a.b > 1", ".", "..", "/"])
+                       "pairwise", "fashion_resnet", "../recipes/fashion_resnet.yaml",
+                       "has('ema')", "a.b > 1", ".", "..", "/"])
 )  # fmt: skip
 TREES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5), max_leaves=12
@@ -109,3 +111,28 @@ def _mutated(text: str, data: st.DataObject) -> str:
         put = data.draw(st.text(alphabet="ab: -[]{},'\"\n&*!$01.", max_size=4) | st.just(text[at : at + span] * 2))
         text = text[:at] + put + text[at + span :] or "x"
     return text
+
+
+NAMED = st.sampled_from([
+    "optimizer", "optimizer.sgd.lr", "optimizer.adamw.lr", "scheduler", "data.train", "vars.lr", "trainer.ssr", "model",
+    "algorithms.ema.half_life", "callbacks", "name", "",
+])  # fmt: skip
+VALUES = st.lists(
+    LEAVES | st.sampled_from([{"sgd": {"lr": 1}}, {"adamw": {}}, {"name": "sgd"}, {"sgd": 3}, {}]), max_size=3
+)
+METHODS = st.dictionaries(st.sampled_from(["ema", "nasty", "colout", "py:a.b:C"]), TREES, max_size=2)
+LISTS = st.dictionaries(NAMED, VALUES, max_size=3)
+ONES = st.dictionaries(NAMED, LEAVES, max_size=2)
+GRID = st.fixed_dictionaries(
+    {}, optional={"parameters": LISTS, "candidates": METHODS, "zip": st.lists(LISTS, max_size=2)}
+)
+INCLUDED = st.fixed_dictionaries({}, optional={"parameters": ONES, "seeds": TREES, "algorithms": METHODS})
+
+
+@BOUNDED
+@given(grid=GRID, grids=st.lists(GRID, max_size=2), include=st.lists(INCLUDED, max_size=2), design=TREES)
+def test_any_union(lab: Lab, grid: dict[str, Any], grids: list[Any], include: list[Any], design: Any) -> None:
+    ablate = {"candidates": grid.pop("candidates", {}), "design": design}
+    sweep = {"version": 1, "name": "s", "recipe": "fashion_resnet", **grid, "grids": grids, "include": include}
+    check(lab, RECIPE, json.dumps({**sweep, "ablate": ablate}))
+    check(lab, RECIPE, json.dumps({**sweep, "ablate": {**ablate, "design": "full"}}))
