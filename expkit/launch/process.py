@@ -63,14 +63,14 @@ def end_children() -> None:
             os.waitpid(-1, 0)
 
 
-def with_variable(name: str, value: str) -> list[int]:
-    """Ids of all processes that were started with an environment variable of this value, as far as we may look."""
-    wanted = f"{name}={value}".encode()
+def with_variable(name: str, begin: str) -> list[int]:
+    """Ids of all processes that were started with a variable whose value begins so, as far as we may look."""
+    wanted = f"{name}={begin}".encode()
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                if any(entry.startswith(wanted) for entry in (folder / "environ").read_bytes().split(b"\0")):
                     found.append(int(folder.name))
     return found
 

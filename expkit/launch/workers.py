@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import select
@@ -33,6 +34,9 @@ ONE_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """pyarrow's allocator would start a thread on import, and a process that forks had better have one."""
 
 
+_servers = itertools.count()
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a rank's process ended: its exit code, negative for a signal, None where the server was lost with it."""
@@ -53,6 +57,7 @@ class Workers:
         self._unread = b""
         self._pids: dict[int, int | None] = {}  # key -> pid, None until the server has told
         self._next = 0
+        self._mark = leftovers.mark(Owner.this_process(), next(_servers))
 
     def warm(self) -> None:
         """Start the server now, so that it imports while the driver does other things."""
@@ -107,6 +112,9 @@ class Workers:
 
     def close(self) -> None:
         """End everything that still runs, at once."""
+        self._end()
+
+    def _end(self) -> None:
         if self._channel is None or self.server is None:
             return
         self._channel.close()
@@ -119,7 +127,7 @@ class Workers:
         self._channel = self.server = None
 
     def _env(self) -> dict[str, str]:
-        return {**worker_env(without_ranks(os.environ), self._threads), **leftovers.mark(Owner.this_process())}
+        return {**worker_env(without_ranks(os.environ), self._threads), leftovers.VARIABLE: self._mark}
 
     def _note(self, reply: dict[str, Any]) -> Ended | None:
         if "pid" in reply:
@@ -131,8 +139,8 @@ class Workers:
     def _lost(self) -> list[Ended]:
         """The server has died: its trials die with it; the next start begins a new one."""
         keys, told = list(self._pids), any(self._pids.values())
-        self.close()
-        leftovers.end_all(Owner.this_process())  # its guard has done so, unless that was killed as well
+        self._end()
+        leftovers.end_marked(self._mark)  # its guard has done so, unless that was killed as well
         if not told:
             raise EnvironmentFault("the fork server ended before it could start a trial; its reason stands above")
         return [Ended(key, None) for key in keys]
