@@ -76,9 +76,8 @@ def _follow(attempt: Attempt) -> int:
 def _failed(attempt: Attempt, asked: Asked, error: BaseException) -> int:
     """Write why the trial has no result; the whole traceback goes to the log."""
     traceback.print_exception(error)
-    stopped = asked.number is not None and (
-        isinstance(error, Interruption | KeyboardInterrupt) or dist.world_size() > 1
-    )
+    consequence = isinstance(error, Interruption | KeyboardInterrupt | dist.RankLost)  # an error of its own is none,
+    stopped = asked.number is not None and consequence  # though the end of another rank may bring a TERM meanwhile
     try:
         if dist.world_size() > 1 and not stopped:
             write_failure(attempt.folder, dist.rank(), error, victim=isinstance(error, dist.RankLost))

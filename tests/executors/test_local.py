@@ -1,4 +1,4 @@
-"""The local executor with its fork server: one for all tests here, because it is not its start that they are about."""
+"""The local executor with the fork server that all tests share, because it is not its start that they are about."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from expkit.plan.trial import Cell
 from expkit.spec.files import load_recipe
 from expkit.spec.trust import read_trust
 from expkit.store.owner import Owner
-from tests.launch.lab import Lab, until
+from tests.launch.lab import KeptWorkers, Lab, until
 
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Executor]:
     local = open_executor("local", jobs=2, grace_s=0.5)
-    local.prepare()
+    local._workers = KeptWorkers.only()  # type: ignore[attr-defined]
     yield local
     local.close()
 

@@ -97,7 +97,7 @@ def test_the_rank_that_failed_first_is_named(lab: Lab, kind: str, rank: int, cau
 
 def test_row_31_two_ranks_that_ignore_term_are_killed_and_the_next_trial_starts(lab: Lab) -> None:
     name = trouble(lab, "stubborn", -1)
-    (lab.folder / "own.py").write_text((lab.folder / "own.py").read_text().replace("time.sleep(60)", SAYS))
+    (lab.folder / "own.py").write_text((lab.folder / "own.py").read_text().replace("time.sleep(60)", says(lab)))
     said = lab.folder / "deaf"
     running = lambda: said.exists() and len(said.read_text()) == 2  # noqa: E731
     code, err = lab.signalled(running, [signal.SIGTERM, signal.SIGTERM], "run", name, *TWO)
@@ -110,7 +110,12 @@ def test_row_31_two_ranks_that_ignore_term_are_killed_and_the_next_trial_starts(
     assert status_of(lab, id12).message is not None
 
 
-SAYS = """open("sessions", "a").write(f"{os.getsid(0)} "); open("deaf", "a").write("x"); time.sleep(60)"""
+def says(lab: Lab) -> str:
+    """A rank tells that it is there, whatever folder its server was started in, and then hears nothing."""
+    sessions, deaf = lab.folder / "sessions", lab.folder / "deaf"
+    return (
+        f"open({str(sessions)!r}, 'a').write(f'{{os.getsid(0)}} '); open({str(deaf)!r}, 'a').write('x'); time.sleep(60)"
+    )
 
 
 def test_term_lets_both_ranks_finish_the_same_step(lab: Lab) -> None:
