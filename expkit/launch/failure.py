@@ -7,13 +7,12 @@ import traceback
 from collections.abc import Iterator
 
 from expkit.errors import EnvironmentFault, PluginError, SpecError, TrialFailure, UsageError
+from expkit.trainer.out_of_memory import is_out_of_memory
 
 NUM_LINES = 12
 """Last lines of the traceback that are kept in the status; the log has all of it."""
 DISK_FULL = 74
 """Exit code of a worker that could not write why it ended."""
-_OUT_OF_MEMORY = ("can't allocate memory", "could not create a primitive", "out of memory",
-                  "error return without exception set")  # fmt: skip
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -21,7 +20,7 @@ def cause_of(error: BaseException) -> str:
     """One of the store's causes."""
     if isinstance(error, SystemExit):
         return "ended-early"
-    if any(_is_out_of_memory(e) for e in _chain(error)):
+    if any(is_out_of_memory(e) for e in _chain(error)):
         return "oom"
     if any(isinstance(e, OSError) and _is_disk(e) for e in _chain(error)):
         return "disk"
@@ -49,13 +48,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while seen is not None:
         yield seen
         seen = seen.__cause__ or seen.__context__
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """CPU allocators of torch raise a plain RuntimeError, oneDNN speaks of a primitive, numpy has a MemoryError."""
-    if isinstance(error, MemoryError):
-        return True
-    return isinstance(error, RuntimeError | SystemError) and any(text in str(error) for text in _OUT_OF_MEMORY)
 
 
 def _is_disk(error: OSError) -> bool:

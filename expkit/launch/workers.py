@@ -138,11 +138,12 @@ class Workers:
 
     def _lost(self) -> list[Ended]:
         """The server has died: its trials die with it; the next start begins a new one."""
-        keys, told = list(self._pids), any(self._pids.values())
+        keys, told, server = list(self._pids), any(self._pids.values()), self.server
         self._end()
         leftovers.end_marked(self._mark)  # its guard has done so, unless that was killed as well
         if not told:
-            raise EnvironmentFault("the fork server ended before it could start a trial; its reason stands above")
+            assert server is not None
+            raise EnvironmentFault(f"the fork server {_ending(server.returncode)} before it could start a trial")
         return [Ended(key, None) for key in keys]
 
     def _sweep_up(self) -> None:
@@ -163,6 +164,14 @@ class Workers:
             return self._channel.recv(65536)
         except ConnectionResetError:
             return b""
+
+
+def _ending(code: int) -> str:
+    """How the server ended; its guard passes a signal on as 128 + n, and may be killed itself."""
+    number = -code if code < 0 else code - 128
+    if number > 0:
+        return f"was killed by signal {number} ({signal.Signals(number).name})"
+    return f"ended with exit code {code}, its reason stands above,"
 
 
 def worker_env(base: Mapping[str, str], threads: int) -> dict[str, str]:

@@ -32,6 +32,7 @@ def wrapped() -> Exception:
         (RuntimeError("could not create a primitive"), "oom"),
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "oom"),
         (SystemError("error return without exception set"), "oom"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"), "oom"),
         (wrapped(), "oom"),
         (OSError(28, "No space left on device"), "disk"),
         (OSError(2, "No such file"), "exception"),

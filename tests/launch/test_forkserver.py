@@ -131,10 +131,21 @@ def test_a_server_that_cannot_start_says_it_once(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     workers = Workers("spawn")
     workers.start(tmp_path)
-    with pytest.raises(EnvironmentFault, match="before it could start a trial"):
+    with pytest.raises(EnvironmentFault, match="exit code 1, its reason stands above, before it could start a trial"):
         while True:
             workers.wait(1.0)
     assert "no torch here" in capfd.readouterr().err
+
+
+def test_a_server_that_is_killed_before_its_first_trial_is_told_with_the_signal(tmp_path: Path) -> None:
+    workers = Workers("fork")
+    workers.warm()
+    assert workers.server is not None
+    workers.start(tmp_path)
+    workers.server.kill()
+    with pytest.raises(EnvironmentFault, match=r"was killed by signal 9 \(SIGKILL\) before it could start a trial"):
+        while True:
+            workers.wait(1.0)
 
 
 def test_workers_get_our_allocator_settings_and_one_thread() -> None:
