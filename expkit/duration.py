@@ -3,6 +3,8 @@
 Grammar: NUMBER UNIT with UNIT one of ep (epochs) ba (batches) sp (samples) tok (tokens) iter (iterations)
 dur (share of the whole training) sec (seconds), or a clock form of hours, minutes and seconds: 90m, 2h30m, 45s.
 A number without a unit is refused: `5` could mean anything. Fractions make sense for ep, dur and sec only.
+
+Arithmetic is that of decimals, as they are written: 0.1dur + 0.2dur is 0.3dur, 0.7dur of 10ba is 7ba.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 
@@ -35,7 +38,11 @@ _HELP = "a duration is a number and a unit, such as 2ep, 500ba, 1000sp, 0.1dur, 
 
 @dataclass(frozen=True)
 class Time:
-    """A span of training. Never negative, never NaN; whole for batches, samples, tokens and iterations."""
+    """A span of training. Never negative, never NaN; whole for batches, samples, tokens and iterations.
+
+    Spans of one unit are compared, added and divided; between units that is a ValueError, and so is a bare number. A
+    moment is compared by its counter: `state.timestamp >= Time.parse("2ep")`. A text stands for the span it spells.
+    """
 
     value: float
     unit: TimeUnit
@@ -69,6 +76,61 @@ class Time:
         value = self.value * ratio
         return Time(value if self.unit in FRACTIONAL else max(1, math.floor(value + 0.5)), self.unit)
 
+    def __lt__(self, other: Time | Timestamp | str) -> bool:
+        return self._exact() < self._alike(other, "is not comparable with")
+
+    def __le__(self, other: Time | Timestamp | str) -> bool:
+        return self._exact() <= self._alike(other, "is not comparable with")
+
+    def __gt__(self, other: Time | Timestamp | str) -> bool:
+        return self._exact() > self._alike(other, "is not comparable with")
+
+    def __ge__(self, other: Time | Timestamp | str) -> bool:
+        return self._exact() >= self._alike(other, "is not comparable with")
+
+    def __add__(self, other: Time | str) -> Time:
+        return self._with(self._exact() + self._alike(other, "cannot be added to"))
+
+    def __sub__(self, other: Time | str) -> Time:
+        """What is left; ValueError where that would be less than nothing."""
+        return self._with(self._exact() - self._alike(other, "cannot be reduced by"))
+
+    def __mod__(self, other: Time | str) -> Time:
+        return self._with(self._exact() % _divisor(self._alike(other, "cannot be divided by"), self))
+
+    def __mul__(self, factor: float | Time) -> Time:
+        """So many times, or a share of it: 0.1dur * 200ba is 20ba. Counts round half up."""
+        if not isinstance(factor, Time):
+            return self._with(self._exact() * _fraction(factor))
+        if TimeUnit.DURATION not in (self.unit, factor.unit):
+            raise ValueError(f"{self} times {factor} means nothing; one of them is a number or a share in dur")
+        whole, share = (factor, self) if self.unit is TimeUnit.DURATION else (self, factor)
+        return whole._with(whole._exact() * share._exact())
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: float | Time | str) -> Time:
+        """By a span of its unit: which share of it, in dur. By a number: that part, counts round half up."""
+        if isinstance(other, Time | str):
+            divisor = _divisor(self._alike(other, "cannot be divided by"), self)
+            return Time(float(self._exact() / divisor), TimeUnit.DURATION)
+        return self._with(self._exact() / _divisor(_fraction(other), self))
+
+    def _exact(self) -> Fraction:
+        return Fraction(repr(float(self.value)))  # 0.1 means a tenth, not the float next to it
+
+    def _alike(self, other: object, relation: str) -> Fraction:
+        """The value of another span, or of a moment's counter, in this unit."""
+        if isinstance(other, Timestamp):
+            return Fraction(repr(float(other.get(self.unit))))
+        span = _time_of(other)
+        if span.unit is not self.unit:
+            raise ValueError(f"{self} {relation} {span}: {self.unit} and {span.unit} are different units")
+        return span._exact()
+
+    def _with(self, value: Fraction) -> Time:
+        return Time(float(value) if self.unit in FRACTIONAL else math.floor(value + Fraction(1, 2)), self.unit)
+
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema  # pydantic loads only when a settings class is built
@@ -88,6 +150,18 @@ def _time_of(value: object) -> Time:
     if isinstance(value, str):
         return Time.parse(str(value))
     raise ValueError(f"{value!r} is not a duration; {_HELP}")
+
+
+def _fraction(number: float) -> Fraction:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+        raise ValueError(f"a duration is multiplied and divided by finite numbers, but got {number!r}")
+    return Fraction(repr(float(number)))
+
+
+def _divisor(value: Fraction, dividend: Time) -> Fraction:
+    if value == 0:
+        raise ZeroDivisionError(f"{dividend} cannot be divided by nothing")
+    return value
 
 
 class Timestamp(NamedTuple):

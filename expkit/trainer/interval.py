@@ -17,7 +17,11 @@ _COUNTERS = {TimeUnit.SAMPLE: "sample", TimeUnit.TOKEN: "token", TimeUnit.SECOND
 
 
 class Every:
-    """Due at the first batch end at or after each multiple of an interval; ask once at every batch end."""
+    """Due at the first batch end at or after each multiple of an interval; ask at every batch end.
+
+    Several multiples within one batch make it due once. What is due follows from where training is and nothing else,
+    so a resumed training is due where it would have been.
+    """
 
     def __init__(self, interval: Time, state: State) -> None:
         """`interval` is taken as the recipe has it and scaled by the state's ssr."""
@@ -25,19 +29,32 @@ class Every:
             raise UsageError(f"an interval must be positive, but got {interval}")
         self._counter, self._length = _resolve(interval.scaled(state.steps.ssr), state)
         self._next = self._after(getattr(state.timestamp, self._counter))
+        self._last = -1
 
-    def due(self, state: State) -> bool:
-        """Whether a multiple of the interval was reached since the last time it was due."""
+    def due(self, state: State, *, ended: bool = False) -> bool:
+        """Whether a multiple of the interval was reached since the last time it was due, or training has `ended`.
+
+        No batch is due twice, the last one neither where it is also a multiple.
+        """
         position = getattr(state.timestamp, self._counter)
-        if position < self._next:
+        if position >= self._next:
+            self._next = self._after(position)
+        elif not ended or self._last == state.timestamp.batch:
             return False
-        self._next = self._after(position)
+        self._last = state.timestamp.batch
         return True
 
     def _after(self, position: float) -> float:
-        """Where it is due next: the first multiple beyond `position`, rounded up to a whole count."""
-        multiple = (math.floor(Fraction(position) / self._length) + 1) * self._length
-        return float(multiple) if self._counter == "train_s" else math.ceil(multiple)
+        following = next_multiple(position, self._length)
+        if self._counter != "train_s":
+            return math.ceil(following)
+        near = float(following)
+        return near if near >= following else math.nextafter(near, math.inf)  # a hair early would be due twice
+
+
+def next_multiple(position: float, length: Fraction) -> Fraction:
+    """The first multiple of `length` beyond `position`: after 7 batches of every 2.5 it is 7.5, after 7.5 it is 10."""
+    return (math.floor(Fraction(position) / length) + 1) * length
 
 
 def _resolve(interval: Time, state: State) -> tuple[str, Fraction]:

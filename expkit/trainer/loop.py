@@ -125,7 +125,7 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     if engine.logger.destinations:
         engine.logger.hold({"train/loss": state.train_loss})  # the engine releases it when callbacks have logged theirs
     fire(Event.BATCH_END)
-    if loop.evaluators and state.stop_reason != "diverged" and (loop.eval_every.due(state) or _ended(state, loop)):
+    if loop.evaluators and state.stop_reason != "diverged" and loop.eval_every.due(state, ended=_ended(state, loop)):
         clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)
     fire(Event.BATCH_CHECKPOINT)
