@@ -13,6 +13,8 @@ from expkit.store.owner import host_name
 
 _FOUND = ("microbatch", "device")
 """Known only once a trial has run."""
+_TYPES = {"gpu": "cuda", "tpu": "xla", "neuron": "xla"}
+"""What torch calls a device, where that is another word."""
 
 
 def setting(runtime: Runtime, torch_version: str, device: str, microbatch: int | None) -> dict[str, Any]:
@@ -47,4 +49,5 @@ def expected(runtime: Runtime) -> dict[str, Any]:
 def agrees(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether a trial that ran under `found` has the setting `wanted`; device auto agrees with any device."""
     same = all(found.get(key) == value for key, value in wanted.items() if key not in _FOUND)
-    return same and (wanted["device"] == "auto" or str(found.get("device")).startswith(wanted["device"]))
+    asked = str(wanted["device"]).partition(":")[0]
+    return same and (asked == "auto" or str(found.get("device")).startswith(_TYPES.get(asked, asked)))

@@ -34,8 +34,8 @@ from expkit.launch.watch import Asked, Heart
 from expkit.spec.files import load_recipe
 from expkit.spec.recipe import Recipe
 from expkit.store.lock import lock_dir
+from expkit.trainer.devices import device_of
 from expkit.trainer.logger import LoggerDestination
-from expkit.trainer.precision import device_of
 from expkit.trainer.trainer import Trainer
 
 

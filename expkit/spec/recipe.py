@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -24,6 +25,25 @@ def _interval(time: Time) -> Time:
     if time.value == 0:
         raise ValueError(f"must be positive, but got {time}")
     return time
+
+
+def is_device(name: str) -> bool:
+    """Whether this is the name of a device, there or not."""
+    return re.fullmatch(r"auto|cpu|mps|tpu|hpu|neuron|(gpu|cuda)(:\d+)?", name) is not None
+
+
+def must_be_device(name: str) -> str:
+    """What a device is, as the end of a sentence."""
+    return (
+        f"must be auto, cpu, gpu, cuda, mps, tpu, hpu or neuron, gpu and cuda also with a number as in cuda:1, but got "
+        f"{name!r}"
+    )
+
+
+def _device(name: str) -> str:
+    if not is_device(name):
+        raise ValueError(must_be_device(name))
+    return name
 
 
 Length = Annotated[Time, AfterValidator(_length)]
@@ -114,8 +134,8 @@ class Runtime:
     """Number of ranks."""
     threads: Natural = 1
     """CPU threads of each rank."""
-    device: str = "auto"
-    """auto, cpu, cuda or cuda:0."""
+    device: Annotated[str, AfterValidator(_device)] = "auto"
+    """auto (cuda or mps where there is one, else cpu), cpu, gpu or cuda (also cuda:1), mps, tpu, hpu, neuron."""
     parallel: Literal["ddp"] = "ddp"
     """How ranks share the work."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from expkit.trainer.batch import inputs_of, num_samples, targets_of, to_device
+from expkit.trainer.devices import synchronize
 from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
 from expkit.trainer.precision import autocast
@@ -37,12 +38,6 @@ def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> N
             _run(state, engine, evaluator)
     engine.fire(Event.EVAL_AFTER_ALL)
     state.evaluated_at = state.timestamp.batch
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until the accelerator has done what it was asked to, so that a clock can be read."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 class _set_aside:

@@ -16,7 +16,7 @@ from expkit.trainer.evaluator import Evaluator, evaluate
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
 from expkit.trainer.microbatch import Search
-from expkit.trainer.precision import autocast
+from expkit.trainer.precision import Scaler, autocast
 from expkit.trainer.ranks import Ranks
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED
@@ -33,7 +33,7 @@ class Loop:
     rates: Rates
     evaluators: Sequence[Evaluator]
     eval_every: Every
-    scaler: torch.amp.GradScaler | None
+    scaler: Scaler | None
     closure: bool
     """Whether an algorithm needs the optimizer to compute gradients again."""
     reads_loss: bool
@@ -112,7 +112,7 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     else:
         _gradients(state, engine, loop)
         clocks.switch("optimizer_s")
-        _step(state.optimizer, loop.scaler)
+        _step(state, engine, loop.scaler)
     if loop.reads_loss:
         state.train_loss = state.loss.item()  # waits for the accelerator
         if not math.isfinite(state.train_loss):
@@ -149,7 +149,7 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         total = loop.ranks.exchange(total, loop.counts, engine.clocks.train_s, loop.interruption)
     state.loss = total
     if loop.scaler is not None:
-        loop.scaler.unscale_(state.optimizer)
+        loop.scaler.unscale(state.optimizer)
     engine.fire(Event.AFTER_TRAIN_BATCH)
     return total  # type: ignore[no-any-return]
 
@@ -175,7 +175,7 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
         fire(Event.BEFORE_BACKWARD)
         clocks.switch("backward_s")
         loss = state.loss if weight == 1.0 else state.loss * weight
-        (loss if loop.scaler is None else loop.scaler.scale(loss)).backward()
+        (loss if loop.scaler is None else loop.scaler.scaled(loss)).backward()
         fire(Event.AFTER_BACKWARD)
         total = loss.detach() if total is None else total + loss.detach()
     return total
@@ -201,12 +201,13 @@ def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:
             parameter.grad = None
 
 
-def _step(optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler | None) -> None:
+def _step(state: State, engine: Engine, scaler: Scaler | None) -> None:
     if scaler is None:
-        optimizer.step()
-    else:
-        scaler.step(optimizer)
-        scaler.update()
+        state.optimizer.step()
+    elif not scaler.step(state.optimizer):
+        before = engine.clocks.switch("callbacks_s")
+        engine.logger.log_event("skipped_step", {"scale": scaler.scale, "skipped": scaler.skipped})
+        engine.clocks.switch(before)
 
 
 def _start_epoch(state: State) -> Iterator[Any]:

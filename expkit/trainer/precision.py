@@ -1,13 +1,18 @@
-"""Precision: which numbers the forward pass uses. fp32 enters no autocast; amp_* keep the weights in fp32."""
+"""Precision: which numbers the forward pass uses. fp32 is fp32; amp_* keep weights, gradients and steps in fp32.
+
+Nothing here touches torch's own switches: TF32 is as torch or the user has set it.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import torch
 
-from expkit.errors import UsageError
+from expkit.errors import UsageError, unknown
+from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.state import Precision
 
 _DTYPES = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}
@@ -15,27 +20,70 @@ _NOTHING = contextlib.nullcontext()
 
 
 def autocast(device: torch.device, precision: Precision) -> Any:
-    """The context of forward pass and loss."""
-    if precision == "fp32":
-        return _NOTHING
-    return torch.autocast(device.type, dtype=_DTYPES[precision])
+    """The context of forward pass and loss; under fp32 an autocast around the trainer is off inside."""
+    if precision != "fp32":
+        return torch.autocast(device.type, dtype=_DTYPES[precision])
+    return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else _NOTHING
 
 
-def gradient_scaler(device: torch.device, precision: Precision) -> torch.amp.GradScaler | None:
-    """What amp_fp16 needs so that small gradients survive; UsageError where the device cannot do it."""
+def check_precision(precision: str, device: torch.device) -> None:
+    """UsageError for numbers that are not offered, or not on this device."""
+    if precision in ("fp8", "amp_fp8"):
+        raise UsageError(f"precision {precision} is not offered: it takes layers of another library and a GPU made "
+                         f"for it; use amp_bf16")  # fmt: skip
+    if precision not in get_args(Precision):
+        raise UsageError(unknown("precision", precision, get_args(Precision)))
+    if precision == "amp_fp16" and device.type != "cuda":
+        raise UsageError(f"amp_fp16 needs a CUDA device, but the device is {device.type}; use amp_bf16 or fp32")
+
+
+class Scaler:
+    """Scales the loss so that small gradients survive in fp16, and leaves out a step whose gradients overflowed.
+
+    The scale is halved after each step left out and grows again; `skipped` counts them. Kept from fit to fit.
+    """
+
+    def __init__(self, scaler: torch.amp.GradScaler, device: torch.device) -> None:
+        scaler.scale(torch.zeros((), device=device))  # now it has a scale, also where a rank's first batch is empty
+        self._scaler = scaler
+        self.scale = float(scaler.get_scale())
+        """As of the last step."""
+        self.skipped = 0
+        """Steps left out so far."""
+
+    def scaled(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss to go backward from."""
+        return self._scaler.scale(loss)
+
+    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
+        """Make the gradients what they would be without a scale; once a step."""
+        self._scaler.unscale_(optimizer)
+
+    def step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Step unless a gradient is inf or nan; whether it did."""
+        self._scaler.step(optimizer)
+        self._scaler.update()
+        before, self.scale = self.scale, float(self._scaler.get_scale())  # waits, as the step before it has already
+        stepped = self.scale >= before
+        self.skipped += not stepped
+        return stepped
+
+    def state_dict(self) -> dict[str, Any]:
+        """Scale, steps since it grew, steps left out."""
+        return {**self._scaler.state_dict(), "skipped": self.skipped}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self._scaler.load_state_dict({name: value for name, value in state.items() if name != "skipped"})
+        self.scale, self.skipped = float(self._scaler.get_scale()), int(state["skipped"])
+
+
+def scaler_of(precision: Precision, device: torch.device, algorithms: Mapping[str, Algorithm]) -> Scaler | None:
+    """What amp_fp16 needs, None for other precisions; UsageError beside a method that it cannot serve."""
     if precision != "amp_fp16":
         return None
-    if device.type != "cuda":
-        raise UsageError(f"amp_fp16 needs a CUDA device, but the device is {device.type}; use amp_bf16 or fp32")
-    return torch.amp.GradScaler("cuda")
-
-
-def device_of(name: str) -> torch.device:
-    """`auto` (cuda where there is one, else cpu), `cpu` or `cuda`."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name not in ("cpu", "cuda"):
-        raise UsageError(f"device must be auto, cpu or cuda, but got {name!r}")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UsageError("device is cuda, but torch finds no CUDA device; use cpu or auto")
-    return torch.device(name, torch.cuda.current_device()) if name == "cuda" else torch.device(name)
+    for label, algorithm in algorithms.items():
+        if algorithm.needs_closure:  # it steps on gradients that nobody has looked at for inf
+            raise UsageError(f"precision cannot be amp_fp16 with {label}, which needs gradients more than once a "
+                             f"step; use amp_bf16 or fp32")  # fmt: skip
+    return Scaler(torch.amp.GradScaler(device.type), device)

@@ -18,6 +18,7 @@ from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
+from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
@@ -34,7 +35,7 @@ from expkit.trainer.parts import (
     search_of,
     steps_of,
 )
-from expkit.trainer.precision import device_of, gradient_scaler
+from expkit.trainer.precision import check_precision, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.schedule import total_steps
 from expkit.trainer.state import Precision, State
@@ -84,6 +85,7 @@ class Trainer:
         seed_python(seed, "init")
         module = model.build() if isinstance(model, Model) else model
         where = device_of(device)
+        check_precision(precision, where)
         module.to(where)
         dist.initialize(where.type, timeout_s=dist_timeout_s)
         rank, world_size = dist.rank(), dist.world_size()
@@ -109,6 +111,7 @@ class Trainer:
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
+        carry_out(state.optimizer, where)
         destinations = [c for c in labelled(callbacks).values() if isinstance(c, LoggerDestination)]
         destinations += labelled(loggers).values()
         self._logger = Logger(destinations if rank == 0 else (), state)
@@ -119,7 +122,7 @@ class Trainer:
             rates=rates_of(schedulers),
             evaluators=evaluators_of(eval_dataloader, state),
             eval_every=Every(self._eval_interval, state),
-            scaler=gradient_scaler(where, precision),
+            scaler=scaler_of(precision, where, state.algorithms),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
             reads_loss=where.type == "cpu" or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
@@ -146,7 +149,8 @@ class Trainer:
             self._loop.ranks.stop_reason = self._loop.ranks.interruption = None
         self._loop.eval_every = Every(self._eval_interval, state)
         try:
-            fit(state, self._engine, self._loop)
+            with torch.autocast(state.device.type, enabled=False):  # the user's own would reach the backward pass
+                fit(state, self._engine, self._loop)
         except BaseException as e:
             self._clocks.stop()
             state.error = e
@@ -193,6 +197,11 @@ class Trainer:
     def microbatch_size_found(self) -> int | None:
         """Samples of a forward pass as they are now, None for the whole batch; `auto` makes it smaller as it must."""
         return self._state.microbatch_size
+
+    @property
+    def skipped_steps(self) -> int:
+        """Steps that amp_fp16 left out so far, because a gradient was inf or nan."""
+        return self._loop.scaler.skipped if self._loop.scaler else 0
 
     @property
     def effective(self) -> dict[str, bool]:
