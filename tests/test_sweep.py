@@ -150,7 +150,7 @@ def typo(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     return lab
 
 
-def test_row_38_row_40_a_bug_that_hits_every_trial_stops_the_sweep_after_three(typo: Lab) -> None:
+def test_a_bug_that_hits_every_trial_stops_the_sweep_after_three_and_says_so(typo: Lab) -> None:
     done = typo.call("sweep", "typo")
     assert done.returncode == 1
     assert "3 trials failed alike in a row" in done.stderr
@@ -172,7 +172,7 @@ def test_only_runs_what_it_picks_and_its_baseline(typo: Lab) -> None:
     assert "no trial of this sweep has 'optimizer.sgd.lrr'" in refused.stderr
 
 
-def test_row_39_what_was_not_tried_stays_pending_and_retry_failed_runs_all(typo: Lab) -> None:
+def test_what_is_complete_never_runs_again_with_retry_failed(typo: Lab) -> None:
     done = typo.call("sweep", "typo", "--retry", "failed")
     assert done.returncode == 0, done.stderr
     assert set(typo.states("typo").values()) == {"complete"}

@@ -68,6 +68,22 @@ def test_row_16_a_grid_runs_each_point_once(lab: Lab, num: int) -> None:
     assert [(s.state, s.attempt) for s in statuses if s] == [("complete", 1)] * (num + 1)  # and the A/A repeat
 
 
+def test_row_38_row_39_row_40_fifty_trials_stop_after_three_and_retry_runs_all_of_them(lab: Lab) -> None:
+    recipe = lab.folder / "recipes" / "tiny.yaml"
+    recipe.write_text(recipe.read_text().replace("{pause_s: 0.0}", "{pause_s: 0.0, path: points.txt}"))
+    numbers = ", ".join(map(str, range(48)))
+    path = lab.sweep("typo", f"{{'py:own:Trouble': {{number: [{numbers}]}}}}", timing="shared")
+    path.write_text(path.read_text() + QUICK)
+    done = lab.call("sweep", "typo")
+    assert done.returncode == 1, done.stderr
+    states = list(lab.states("typo").values())
+    assert (len(states), states.count("failed"), states.count("pending")) == (50, 3, 47)
+    (lab.folder / "points.txt").touch()
+    done = lab.call("sweep", "typo", "--retry", "failed", "--jobs", "4")
+    assert done.returncode == 0, done.stderr
+    assert list(lab.states("typo").values()) == ["complete"] * 50
+
+
 def test_row_19_a_sweep_that_grows_runs_what_is_new_and_one_that_shrinks_forgets_nothing(lab: Lab) -> None:
     lab.sweep("grows", "{ema: {half_life: 3ba}}", timing="shared")
     assert lab.call("sweep", "grows").returncode == 0
