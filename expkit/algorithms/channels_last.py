@@ -25,7 +25,6 @@ class ChannelsLast(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         from expkit.functional.channels_last import to_channels_last
-        from expkit.trainer import batch
 
         if self.effective:  # once here, or the first convolution does it forwards and again backwards
-            state.batch = batch.replace(state.batch, inputs=to_channels_last(batch.inputs_of(state.batch)))
+            state.inputs = to_channels_last(state.inputs)

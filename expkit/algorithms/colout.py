@@ -30,37 +30,35 @@ class ColOut(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         from expkit.functional import colout as functional
-        from expkit.trainer import batch
 
-        inputs, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
-        if inputs.ndim != 4:
+        inputs, targets = state.inputs, state.targets
+        if getattr(inputs, "ndim", 0) != 4:
             return
         height, width = inputs.shape[-2:]
         rows, columns = functional.num_kept(height, self.p_row), functional.num_kept(width, self.p_col)
         if (rows, columns) == (height, width):
             return
         kept = [indices.to(inputs.device) for indices in self._draw(state, (height, rows), (width, columns))]
+        state.inputs = functional.keep(inputs, *kept)
         if self._takes_targets(inputs, targets):
-            targets = functional.keep(targets, *kept)
-        state.batch = batch.replace(state.batch, inputs=functional.keep(inputs, *kept), targets=targets)
+            state.targets = functional.keep(targets, *kept)
         self.effective = True
 
     def _draw(self, state: Any, *sizes: tuple[int, int]) -> list[Any]:
         from expkit.functional import colout as functional
-        from expkit.trainer import batch
 
         if self.batch:
             rng = state.rng("colout", state.timestamp.batch)
             return [functional.draw_kept(size, count, rng) for size, count in sizes]
         rng = state.rng("colout", state.rank, state.timestamp.batch)  # images of other ranks are other images
-        num_samples = batch.num_samples(state.batch)
-        return [functional.draw_kept_each(num_samples, size, count, rng) for size, count in sizes]
+        return [functional.draw_kept_each(state.num_samples, size, count, rng) for size, count in sizes]
 
     def _takes_targets(self, inputs: Any, targets: Any) -> bool:
-        same = targets.ndim >= 3 and targets.shape[-2:] == inputs.shape[-2:]
+        same = getattr(targets, "ndim", 0) >= 3 and targets.shape[-2:] == inputs.shape[-2:]
         if self.resize_target is True and not same:
+            shape = list(getattr(targets, "shape", ()))
             raise ValueError(
-                f"resize_target is true, but targets {list(targets.shape)} have not the height and width of the "
+                f"resize_target is true, but targets {shape} have not the height and width of the "
                 f"inputs {list(inputs.shape)}; use auto or false"
             )
         return same and self.resize_target is not False

@@ -42,41 +42,38 @@ class CutMix(Algorithm):
 
     def before_forward(self, state: Any, logger: Any) -> None:
         from expkit.functional import cutmix as functional
-        from expkit.trainer import batch
 
         self._forget(state)  # what an attempt that broke off may have left
-        images = batch.inputs_of(state.batch)
-        if self.alpha == 0 or len(images) < 2 or images.ndim != 4:
+        images = state.inputs
+        if self.alpha == 0 or getattr(images, "ndim", 0) != 4 or len(images) < 2:
             return
         rng = state.rng("cutmix", state.microbatch, state.timestamp.batch)
         mix, box = functional.draw_mix(images, self.alpha, self.uniform_sampling, rng)
         if mix.share > 0:
             self._mix, self._box = mix, box
-            state.batch = batch.replace(state.batch, inputs=functional.paste(images, mix.partners, box))
+            state.inputs = functional.paste(images, mix.partners, box)
 
     def before_loss(self, state: Any, logger: Any) -> None:
         from expkit.functional.cutmix import paste
-        from expkit.trainer import batch
 
         if self._mix is None:
             return
-        images, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
+        images, targets = state.inputs, state.targets
         if targets.ndim >= 3 and targets.shape[-2:] == images.shape[-2:]:
             self._targets = targets
-            state.batch = batch.replace(state.batch, targets=paste(targets, self._mix.partners, self._box))
+            state.targets = paste(targets, self._mix.partners, self._box)
         elif self.interpolate_loss:
             self._loss_fn = state.loss_fn
             state.loss_fn = self._mix.loss(state.loss_fn)  # sees what later methods make of the targets
         else:
             self._targets = targets
-            state.batch = batch.replace(state.batch, targets=self._mix.targets(state.outputs, targets))
+            state.targets = self._mix.targets(state.outputs, targets)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:
-        from expkit.trainer import batch
 
         if self._targets is not None:
-            state.batch = batch.replace(state.batch, targets=self._targets)  # metrics want class ids
+            state.targets = self._targets  # metrics want class ids
         self._forget(state)
 
     def _forget(self, state: Any) -> None:

@@ -25,18 +25,15 @@ class LabelSmoothing(Algorithm):
 
     def before_loss(self, state: Any, logger: Any) -> None:
         from expkit.functional.label_smoothing import smooth
-        from expkit.trainer import batch
 
         if self.smoothing == 0:
             return
-        self._given = batch.targets_of(state.batch)
-        smoothed = smooth(state.outputs, self._given, self.smoothing)
-        state.batch = batch.replace(state.batch, targets=smoothed)
+        self._given = state.targets
+        state.targets = smooth(state.outputs, self._given, self.smoothing)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:
-        from expkit.trainer import batch
 
         if self._given is not None:
-            state.batch = batch.replace(state.batch, targets=self._given)  # metrics want class ids
+            state.targets = self._given  # metrics want class ids
             self._given = None

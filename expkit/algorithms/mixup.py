@@ -38,18 +38,17 @@ class MixUp(Algorithm):
 
     def before_forward(self, state: Any, logger: Any) -> None:
         from expkit.functional import mixup as functional
-        from expkit.trainer import batch
+        from expkit.functional.mixing import is_mixable
 
         self._forget(state)  # what an attempt that broke off may have left
-        inputs, num_samples = batch.inputs_of(state.batch), batch.num_samples(state.batch)
-        if self.alpha == 0 or num_samples < 2 or not inputs.is_floating_point():  # ids of tokens have no mean
+        inputs, num_samples = state.inputs, state.num_samples
+        if self.alpha == 0 or num_samples < 2 or not is_mixable(inputs):
             return
         rng = state.rng("mixup", state.microbatch, state.timestamp.batch)
         self._mix = functional.draw_mix(num_samples, self.alpha, rng)
-        state.batch = batch.replace(state.batch, inputs=functional.mix(inputs, self._mix))
+        state.inputs = functional.mix(inputs, self._mix)
 
     def before_loss(self, state: Any, logger: Any) -> None:
-        from expkit.trainer import batch
 
         if self._mix is None:
             return
@@ -57,15 +56,14 @@ class MixUp(Algorithm):
             self._loss_fn = state.loss_fn
             state.loss_fn = self._mix.loss(state.loss_fn)  # sees what later methods make of the targets
         else:
-            self._targets = batch.targets_of(state.batch)
-            state.batch = batch.replace(state.batch, targets=self._mix.targets(state.outputs, self._targets))
+            self._targets = state.targets
+            state.targets = self._mix.targets(state.outputs, self._targets)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:
-        from expkit.trainer import batch
 
         if self._targets is not None:
-            state.batch = batch.replace(state.batch, targets=self._targets)  # metrics want class ids
+            state.targets = self._targets  # metrics want class ids
         self._forget(state)
 
     def _forget(self, state: Any) -> None:

@@ -43,12 +43,11 @@ class ProgressiveResizing(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         from expkit.functional import progressive_resizing as functional
-        from expkit.trainer import batch
 
-        if batch.inputs_of(state.batch).ndim != 4:
+        if getattr(state.inputs, "ndim", 0) != 4:
             return  # no image to shrink
         scale = functional.scale_at(state.progress, self.initial_scale, self.delay_fraction, self.finetune_fraction)
-        height, width = full = tuple(batch.inputs_of(state.batch).shape[-2:])
+        height, width = full = tuple(state.inputs.shape[-2:])
         size = (
             functional.size_at(height, scale, self.size_increment),
             functional.size_at(width, scale, self.size_increment),
@@ -58,17 +57,18 @@ class ProgressiveResizing(Algorithm):
             logger.log_metrics({f"progressive_resizing/{name}": float(side)
                                 for name, side in zip(("height", "width"), size, strict=True)})  # fmt: skip
         if size != full:
-            state.batch = self._shrunk(state, full, size)
+            self._shrink(state, full, size)
             self.effective = True
 
-    def _shrunk(self, state: Any, full: tuple[int, int], size: tuple[int, int]) -> Any:
+    def _shrink(self, state: Any, full: tuple[int, int], size: tuple[int, int]) -> None:
         from expkit.functional import progressive_resizing as functional
-        from expkit.trainer import batch
 
-        inputs, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
         if self.mode == "resize":
-            labels = functional.resize_labels(targets, *size) if self.resize_targets else targets
-            return batch.replace(state.batch, inputs=functional.resize(inputs, *size), targets=labels)
+            state.inputs = functional.resize(state.inputs, *size)
+            if self.resize_targets:
+                state.targets = functional.resize_labels(state.targets, *size)
+            return
         corner = functional.crop_corner(*full, *size, state.rng("progressive_resizing", state.timestamp.batch))
-        labels = functional.crop(targets, *corner, *size) if self.resize_targets else targets
-        return batch.replace(state.batch, inputs=functional.crop(inputs, *corner, *size), targets=labels)
+        state.inputs = functional.crop(state.inputs, *corner, *size)
+        if self.resize_targets:
+            state.targets = functional.crop(state.targets, *corner, *size)

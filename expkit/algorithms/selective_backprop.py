@@ -41,25 +41,21 @@ class SelectiveBackprop(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         from expkit.functional import selective_backprop as functional
-        from expkit.trainer import batch
+        from expkit.trainer.batch import take
 
         now = state.timestamp.batch_in_epoch
-        if self.keep == 1 or batch.num_samples(state.batch) < 2:
+        if self.keep == 1 or state.num_samples < 2:
             return
         if functional.is_due(state.progress, now, self.start, self.end, self.interrupt):
             rng = state.rng("selective_backprop", state.rank, state.timestamp.batch)  # other ranks have other samples
             chosen = functional.select(self._losses(state), self.keep, rng).to(state.device)
-            inputs, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
-            state.batch = batch.replace(state.batch, inputs=inputs[chosen], targets=targets[chosen])
+            state.batch = take(state.batch, chosen)
             self.effective = True
 
     def _losses(self, state: Any) -> Any:
         from expkit.functional import selective_backprop as functional
-        from expkit.trainer import batch
         from expkit.trainer.precision import autocast
 
-        inputs = functional.shrink(batch.inputs_of(state.batch), self.scale_factor)
+        inputs = functional.shrink(state.inputs, self.scale_factor)
         with autocast(state.device, state.precision):
-            return functional.score(
-                state.model, state.loss_fn, inputs, batch.targets_of(state.batch), state.microbatch_size
-            )
+            return functional.score(state.model, state.loss_fn, inputs, state.targets, state.microbatch_size)

@@ -42,10 +42,10 @@ class SeqLengthWarmup(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         from expkit.functional import seq_length_warmup as functional
-        from expkit.trainer import batch
+        from expkit.trainer.batch import are_tokens
 
-        inputs, targets = batch.inputs_of(state.batch), batch.targets_of(state.batch)
-        if batch.num_tokens(state.batch) == 0:
+        inputs = state.inputs
+        if not are_tokens(inputs):
             self._say_that_there_are_no_tokens(inputs)
             return
         full = inputs.shape[1]
@@ -55,15 +55,23 @@ class SeqLengthWarmup(Algorithm):
             self._length = length
             logger.log_metrics({"seq_length_warmup/length": float(length)})
         if length < full:
-            shorten = functional.truncate if self.truncate else functional.cut
-            inputs, targets = shorten(inputs, targets, length)
-            state.batch = batch.replace(state.batch, inputs=inputs, targets=targets)
+            self._shorten(state, inputs, length)
             self.effective = True
+
+    def _shorten(self, state: Any, inputs: Any, length: int) -> None:
+        """All that has a number for each token goes along: targets, masks of attention."""
+        from expkit.functional import seq_length_warmup as functional
+        from expkit.trainer.batch import mapped
+
+        shorten = functional.truncate if self.truncate else functional.cut
+        state.batch = mapped(
+            lambda leaf: shorten(inputs, leaf, length)[1] if getattr(leaf, "shape", ()) else leaf, state.batch
+        )
 
     def _say_that_there_are_no_tokens(self, inputs: Any) -> None:
         if not self._said:
             self._said = True
-            shape = list(inputs.shape)
+            shape = list(getattr(inputs, "shape", ()))
             warnings.warn(
                 f"seq_length_warmup has no effect: inputs of shape {shape} are no sequences of token ids", stacklevel=1
             )

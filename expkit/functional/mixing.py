@@ -42,6 +42,11 @@ class Mix:
         return mixed
 
 
+def is_mixable(inputs: object) -> bool:
+    """Whether inputs have a mean: ids of tokens have none, nor has what is no tensor."""
+    return isinstance(inputs, Tensor) and inputs.is_floating_point()
+
+
 def draw_beta(alpha: float, rng: Generator) -> float:
     """One number from Beta(alpha, alpha)."""
     seed = int(torch.randint(2**62, (), generator=rng))  # torch's own Beta takes no generator

@@ -14,7 +14,6 @@ from expkit.functional.losses import soft_cross_entropy
 from expkit.functional.resnet import ResNet, init_weights
 from expkit.functional.tensor_loader import TensorLoader
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import targets_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.state import State
@@ -183,5 +182,5 @@ class _Probe(Callback):
 
     def batch_end(self, state: State, logger: Any) -> None:
         self.losses.append(state.train_loss)
-        self.targets.append(targets_of(state.batch))
+        self.targets.append(state.targets)
         self.draws.append(float(torch.rand((), generator=state.rng("probe", state.timestamp.batch))))

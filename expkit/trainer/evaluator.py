@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from expkit.trainer.batch import inputs_of, num_samples, targets_of, to_device
+from expkit.trainer.batch import to_device
+from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.devices import synchronize
 from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
@@ -22,7 +23,7 @@ class Evaluator:
     """A loader with metrics; the series are called `<name>/<metric>`."""
 
     name: str
-    loader: Any
+    data: DataSpec
     metrics: dict[str, Any]
     """Metric by name: reset, update(outputs, targets), compute."""
 
@@ -34,7 +35,7 @@ def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> N
         share_buffers(state.model)
     engine.fire(Event.EVAL_BEFORE_ALL)
     for evaluator in evaluators:
-        with _set_aside(state, evaluator.name):
+        with _set_aside(state, evaluator):
             _run(state, engine, evaluator)
     engine.fire(Event.EVAL_AFTER_ALL)
     state.evaluated_at = state.timestamp.batch
@@ -43,16 +44,16 @@ def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> N
 class _set_aside:
     """While inside, the model is in eval mode and the state's batch, outputs and loss are the evaluator's to use."""
 
-    def __init__(self, state: State, name: str) -> None:
-        self.state, self.name = state, name
+    def __init__(self, state: State, evaluator: Evaluator) -> None:
+        self.state, self.evaluator = state, evaluator
 
     def __enter__(self) -> None:
-        self.kept = (self.state.batch, self.state.outputs, self.state.loss)
+        self.kept = (self.state.batch, self.state.outputs, self.state.loss, self.state.data)
         self.training = [module for module in self.state.model.modules() if module.training]
-        self.state.eval_name = self.name
+        self.state.eval_name, self.state.data = self.evaluator.name, self.evaluator.data
 
     def __exit__(self, *_: object) -> None:
-        self.state.batch, self.state.outputs, self.state.loss = self.kept
+        self.state.batch, self.state.outputs, self.state.loss, self.state.data = self.kept
         self.state.eval_name = None
         for module in self.training:
             module.training = True  # each as it was: a frozen BatchNorm stays frozen
@@ -66,17 +67,18 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> None:
     for metric in evaluator.metrics.values():
         metric.reset()
     with torch.no_grad():
-        for batch in evaluator.loader:
-            if num_samples(batch) == 0:
+        for batch in state.data.dataloader:
+            batch = state.data.transformed(batch)
+            if state.data.num_samples(batch) == 0:
                 continue  # other ranks have all of it
-            state.batch = to_device(batch, state.device)
+            state.batch = state.data.transformed_microbatch(to_device(batch, state.device))
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)
             with autocast(state.device, state.precision):
-                state.outputs = model(inputs_of(state.batch))
+                state.outputs = model(state.inputs)
             engine.fire(Event.EVAL_AFTER_FORWARD)
             for metric in evaluator.metrics.values():
-                metric.update(state.outputs, targets_of(state.batch))
+                metric.update(state.outputs, state.targets)
             engine.fire(Event.EVAL_BATCH_END)
     if state.world_size > 1:
         add_up(evaluator.metrics)

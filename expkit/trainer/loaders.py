@@ -1,4 +1,4 @@
-"""Loaders: how many batches and samples an epoch has, for our own and for any sized iterable of pairs."""
+"""Loaders: how many batches and samples an epoch has, for our own and for any sized iterable of batches."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expkit.errors import UsageError
-from expkit.trainer.batch import num_samples
-from expkit.trainer.contracts import Dataset
+from expkit.trainer.data_spec import DataSpec
 
 
 @dataclass(frozen=True)
@@ -20,13 +19,9 @@ class Sizes:
     tokens: int
 
 
-def build_loader(given: Any, *, seed: int, rank: int, world_size: int) -> Any:
-    """A loader from a Dataset plug-in; anything else is taken for a loader already."""
-    return given.build(seed=seed, rank=rank, world_size=world_size) if isinstance(given, Dataset) else given
-
-
-def sizes_of(loader: Any) -> Sizes:
+def sizes_of(data: DataSpec) -> Sizes:
     """Counts of one epoch; UsageError for a loader without a length or without a batch."""
+    loader = data.dataloader
     try:
         batches = len(loader)
     except TypeError:
@@ -34,7 +29,8 @@ def sizes_of(loader: Any) -> Sizes:
     if batches == 0:
         raise UsageError(f"a loader needs at least one batch, but this {type(loader).__name__} is empty")
     if isinstance(loader, (list, tuple)):
-        return Sizes(batches, num_samples(loader[0]), sum(map(num_samples, loader)), 0)
+        counts = [data.num_samples(data.transformed(batch)) for batch in loader]
+        return Sizes(batches, counts[0], sum(counts), 0)
     batch_size = getattr(loader, "batch_size", None) or 0
     return Sizes(batches, batch_size, _samples(loader, batches, batch_size), getattr(loader, "num_tokens", 0))
 

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from expkit.errors import ExpkitError, Interruption
-from expkit.trainer.batch import empty, inputs_of, num_samples, num_tokens, split, targets_of, to_device
+from expkit.trainer.batch import empty, to_device
+from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator, evaluate
 from expkit.trainer.event import Event
@@ -101,7 +102,7 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     fire(Event.BEFORE_DATALOADER)
     state.batch = _next_batch(state, loop)
     clocks.switch("loop")
-    loop.counts = num_samples(state.batch), num_tokens(state.batch)  # before algorithms change the batch
+    loop.counts = state.num_samples, state.data.num_tokens(state.batch)  # before algorithms change the batch
     if loop.counts[0]:  # none where other ranks have all there is of a short last batch
         fire(Event.AFTER_DATALOADER)
     fire(Event.BATCH_START)
@@ -158,19 +159,22 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
     """One microbatch after another; gives the loss of this rank's part, None where it has no samples."""
     fire, clocks = engine.fire, engine.clocks
     _forget_gradients(state.optimizer)
-    parts = _microbatches(state.batch, state.microbatch_size, loop.ranks.full if loop.ranks else None)
+    parts = _microbatches(state.data, state.batch, state.microbatch_size, loop.ranks.full if loop.ranks else None)
     state.num_microbatches = len(parts)
     total: Any = None
     for index, (microbatch, weight) in enumerate(parts):
         state.microbatch, state.batch = index, microbatch
+        if state.data.microbatch_transforms:
+            seed_default(state.device, state.seed, "microbatch", state.rank, _draw(state, index))
+            state.batch = state.data.transformed_microbatch(microbatch)
         fire(Event.BEFORE_FORWARD)
         clocks.switch("forward_s")
-        loop.dropout.at(state.timestamp.batch + (index << _BATCH_BITS))
+        loop.dropout.at(_draw(state, index))
         with autocast(state.device, state.precision):
-            state.outputs = state.model(inputs_of(state.batch))
+            state.outputs = state.model(state.inputs)
             fire(Event.AFTER_FORWARD)
             fire(Event.BEFORE_LOSS)
-            state.loss = state.loss_fn(state.outputs, targets_of(state.batch))
+            state.loss = state.loss_fn(state.outputs, state.targets)
         fire(Event.AFTER_LOSS)
         fire(Event.BEFORE_BACKWARD)
         clocks.switch("backward_s")
@@ -181,18 +185,24 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
     return total
 
 
-def _microbatches(batch: Any, size: int | None, full: int | None) -> list[tuple[Any, float]]:
+def _draw(state: State, index: int) -> int:
+    return state.timestamp.batch + (index << _BATCH_BITS)
+
+
+def _microbatches(data: DataSpec, batch: Any, size: int | None, full: int | None) -> list[tuple[Any, float]]:
     """Each part with its share of the samples, so that uneven parts add up to the mean over the batch.
 
     `full` is what the samples are a share of where several ranks have parts of the batch; one of them may have none.
     """
-    count = num_samples(batch)
+    if size is None and full is None:
+        return [(batch, 1.0)]
+    count = data.num_samples(batch)
     if full is not None and count == 0:
         return []
-    parts = [batch] if size is None or size >= count else split(batch, size)
+    parts = [batch] if size is None or size >= count else data.split(batch, size)
     if len(parts) == 1 and full is None:
         return [(batch, 1.0)]
-    return [(part, num_samples(part) / (full or count)) for part in parts]
+    return [(part, data.num_samples(part) / (full or count)) for part in parts]
 
 
 def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:
@@ -227,7 +237,7 @@ def _next_batch(state: State, loop: Loop) -> Any:
     if loop.augmentation:
         loop.augmentation.at(state.timestamp.batch)
     try:
-        return to_device(next(state.batches), state.device)
+        return to_device(state.data.transformed(next(state.batches)), state.device)
     except StopIteration:
         if loop.ranks and state.timestamp.batch_in_epoch >= loop.ranks.own_batches and state.batch is not None:
             return empty(state.batch)

@@ -12,13 +12,13 @@ import copy
 import functools
 import gc
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
 from expkit.errors import TrialFailure
-from expkit.trainer.batch import num_samples
+from expkit.trainer.batch import tensors
 from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
 from expkit.trainer.out_of_memory import is_out_of_memory
@@ -64,7 +64,7 @@ class Search:
         return is_out_of_memory(error) and not at_a_callback
 
     def _size_of(self, batch: Any) -> int:
-        count = num_samples(batch)
+        count = self._state.data.num_samples(batch)
         return min(self._state.microbatch_size or count, count)
 
     def _put_back(self, notes: _Notes) -> None:
@@ -86,7 +86,7 @@ class _Notes:
         self._state = state
         self.batch = state.batch
         self._generators = _generators(state.device)
-        self._tensors = [(tensor, tensor.clone()) for tensor in _tensors(state.batch)]  # a layer may write into it
+        self._tensors = [(tensor, tensor.clone()) for tensor in tensors(state.batch)]  # a layer may write into it
         self._buffers = [(m._buffers, dict(m._buffers)) for m in state.model.modules() if m._buffers]
         self._tensors += [(b, b.clone()) for _, named in self._buffers for b in named.values() if b is not None]
         self._listeners = [(one, dict(vars(one)), copy.deepcopy(one.state_dict())) for one in listeners]
@@ -122,15 +122,3 @@ def _generators(device: torch.device) -> list[tuple[Callable[[Any], object], Any
     if device.type == "cuda":
         found.append((functools.partial(torch.cuda.set_rng_state, device=device), torch.cuda.get_rng_state(device)))
     return found
-
-
-def _tensors(batch: Any) -> Iterator[torch.Tensor]:
-    """All tensors of a batch, however nested."""
-    if isinstance(batch, torch.Tensor):
-        yield batch
-    elif isinstance(batch, (list, tuple)):
-        for part in batch:
-            yield from _tensors(part)
-    elif isinstance(batch, dict):
-        for part in batch.values():
-            yield from _tensors(part)

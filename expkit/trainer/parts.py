@@ -13,9 +13,10 @@ from expkit.errors import ExpkitError, UsageError
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Scheduler
+from expkit.trainer.data_spec import data_of
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator
-from expkit.trainer.loaders import Sizes, build_loader
+from expkit.trainer.loaders import Sizes
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.microbatch import Search
 from expkit.trainer.ranks import refuse_what_cannot_add_up
@@ -119,9 +120,7 @@ def evaluators_of(given: Any, state: State) -> list[Evaluator]:
     """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own."""
     named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
     return [
-        Evaluator(
-            name, build_loader(data, seed=state.seed, rank=state.rank, world_size=state.world_size), _metrics(state)
-        )
+        Evaluator(name, data_of(data, seed=state.seed, rank=state.rank, world_size=state.world_size), _metrics(state))
         for name, data in named.items()
     ]
 

@@ -19,7 +19,6 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from expkit import dist
 from expkit.errors import Interruption, TrialFailure, UsageError
-from expkit.trainer.batch import num_samples
 from expkit.trainer.contracts import Metric
 from expkit.trainer.loaders import Sizes
 from expkit.trainer.state import State
@@ -67,7 +66,7 @@ class Ranks:
         parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
         if self._mail is None or not self._mail.fits(parameters):
             self._mail = _Mail(parameters, state.model, self.full)
-        used = num_samples(state.batch) if loss is not None else 0
+        used = state.num_samples if loss is not None else 0
         clock_s = train_s if state.rank == 0 else 0.0
         head = [used, *own[:1], *divmod(own[1], _CHUNK), clock_s // 1, clock_s % 1,
                 state.stop_reason is not None, asked is not None]  # fmt: skip

@@ -12,6 +12,7 @@ import torch
 from expkit.duration import Time, Timestamp
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
+from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.schedule import OPEN_ENDED, Steps
 from expkit.trainer.streams import generator
 
@@ -27,6 +28,8 @@ class State:
     loss_fn: Callable[[Any, Any], torch.Tensor]
     """(outputs, targets) -> scalar, the mean over samples."""
     dataloader: Any
+    data: DataSpec
+    """How batches are read now: those of the train loader, or of an evaluator while one is at work."""
     steps: Steps
     max_duration: Time
     """Scaled by the ssr."""
@@ -48,7 +51,7 @@ class State:
     wall_s: float = 0.0
 
     batch: Any = None
-    """(inputs, targets) on the device; the microbatch while one is worked on."""
+    """As the loader gave it, on the device; the microbatch while one is worked on. See `inputs` and `targets`."""
     outputs: Any = None
     loss: Any = None
     """Scalar tensor: of the microbatch while one is worked on, of the whole batch (detached) afterwards."""
@@ -69,6 +72,29 @@ class State:
     """The rest of the epoch that is under way."""
     evaluated_at: int = -1
     """Batches done at the last evaluation."""
+
+    @property
+    def inputs(self) -> Any:
+        """What of the batch goes into the model; setting it makes a new batch, the loader keeps its own."""
+        return self.data.layout.inputs(self.batch)
+
+    @inputs.setter
+    def inputs(self, inputs: Any) -> None:
+        self.batch = self.data.layout.with_inputs(self.batch, inputs)
+
+    @property
+    def targets(self) -> Any:
+        """What the outputs are compared with, None where the batch has none; set likewise."""
+        return self.data.layout.targets(self.batch)
+
+    @targets.setter
+    def targets(self, targets: Any) -> None:
+        self.batch = self.data.layout.with_targets(self.batch, targets)
+
+    @property
+    def num_samples(self) -> int:
+        """Samples of the batch, or of the microbatch while one is worked on."""
+        return self.data.num_samples(self.batch)
 
     @property
     def max_steps(self) -> int:

@@ -18,11 +18,12 @@ from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
+from expkit.trainer.data_spec import data_of
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import build_loader, sizes_of
+from expkit.trainer.loaders import sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
 from expkit.trainer.parts import (
@@ -69,7 +70,7 @@ class Trainer:
     ) -> None:
         """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
 
-        `train_dataloader`: a Dataset plug-in, a torch DataLoader, or any sized iterable of (inputs, targets);
+        `train_dataloader`: a Dataset plug-in, a torch DataLoader, any sized iterable of batches, or a DataSpec of one;
         `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
         `schedulers`: what step k multiplies the learning rate with, plug-ins or functions of k; several are multiplied.
         `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
@@ -89,8 +90,8 @@ class Trainer:
         module.to(where)
         dist.initialize(where.type, timeout_s=dist_timeout_s)
         rank, world_size = dist.rank(), dist.world_size()
-        loader = build_loader(train_dataloader, seed=seed, rank=rank, world_size=world_size)
-        own = sizes_of(loader)
+        data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size)
+        loader, own = data.dataloader, sizes_of(data)
         if world_size > 1:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
@@ -100,6 +101,7 @@ class Trainer:
             optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
             loss_fn=getattr(module, "loss", None) or torch.nn.functional.cross_entropy,
             dataloader=loader,
+            data=data,
             steps=steps_of(duration, self._sizes, ssr),
             max_duration=duration,
             seed=seed,
@@ -117,7 +119,7 @@ class Trainer:
         self._logger = Logger(destinations if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = parse_time("eval_interval", eval_interval)
-        quiet = hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple))
+        quiet = not data.batch_transforms and (hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple)))
         self._loop = Loop(
             rates=rates_of(schedulers),
             evaluators=evaluators_of(eval_dataloader, state),

@@ -13,7 +13,6 @@ from expkit.loggers.memory import Memory
 from expkit.models.mlp import MLP
 from expkit.testing.training import IMAGES, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of
 
 
 @dataclass
@@ -23,7 +22,7 @@ class Watch(Algorithm):
     seen: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.seen.append(inputs_of(state.batch).is_contiguous(memory_format=torch.channels_last))
+        self.seen.append(state.inputs.is_contiguous(memory_format=torch.channels_last))
 
 
 def test_weights_and_batches_are_laid_out_anew_and_the_numbers_are_equal_but_for_rounding() -> None:

@@ -12,7 +12,6 @@ from expkit.errors import PluginError
 from expkit.functional.colout import draw_kept
 from expkit.testing.training import TOKENS, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of, targets_of
 from expkit.trainer.streams import generator
 from expkit.trainer.trainer import Trainer
 
@@ -25,8 +24,8 @@ class Watch(Algorithm):
     targets: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.inputs.append(inputs_of(state.batch))
-        self.targets.append(targets_of(state.batch))
+        self.inputs.append(state.inputs)
+        self.targets.append(state.targets)
 
 
 def test_all_images_of_a_batch_lose_the_rows_and_columns_that_its_stream_draws() -> None:

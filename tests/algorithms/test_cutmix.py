@@ -12,7 +12,6 @@ from expkit.errors import PluginError
 from expkit.functional.cutmix import draw_mix, paste
 from expkit.testing.training import IMAGES, NUM_CLASSES, TOKENS, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of, targets_of
 from expkit.trainer.streams import generator
 from expkit.trainer.trainer import Trainer
 
@@ -27,13 +26,13 @@ class Watch(Algorithm):
     left: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.inputs.append(inputs_of(state.batch))
+        self.inputs.append(state.inputs)
 
     def before_loss(self, state: Any, logger: Any) -> None:
-        self.targets.append(targets_of(state.batch))
+        self.targets.append(state.targets)
 
     def before_backward(self, state: Any, logger: Any) -> None:
-        self.left.append(targets_of(state.batch))
+        self.left.append(state.targets)
 
 
 def one_hot(ids: torch.Tensor) -> torch.Tensor:

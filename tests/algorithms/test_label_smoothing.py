@@ -10,7 +10,6 @@ from expkit.algorithms.label_smoothing import LabelSmoothing
 from expkit.errors import PluginError
 from expkit.testing.training import train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import targets_of
 
 
 @dataclass
@@ -22,10 +21,10 @@ class Watch(Algorithm):
     left: Any = field(default_factory=list, init=False)
 
     def before_loss(self, state: Any, logger: Any) -> None:
-        self.seen.append(targets_of(state.batch))
+        self.seen.append(state.targets)
 
     def before_backward(self, state: Any, logger: Any) -> None:
-        self.left.append(targets_of(state.batch))
+        self.left.append(state.targets)
 
 
 def test_the_loss_sees_soft_targets_and_everybody_after_it_the_given_ids() -> None:

@@ -10,7 +10,6 @@ from expkit.errors import PluginError
 from expkit.loggers.memory import Memory
 from expkit.testing.training import TOKENS, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of
 
 
 @dataclass
@@ -20,7 +19,7 @@ class Watch(Algorithm):
     sizes: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.sizes.append(tuple(inputs_of(state.batch).shape[-2:]))
+        self.sizes.append(tuple(state.inputs.shape[-2:]))
 
 
 def sizes(method: ProgressiveResizing, num_batches: int = 10) -> list[int]:

@@ -14,7 +14,6 @@ from expkit.errors import PluginError
 from expkit.functional.selective_backprop import score, select
 from expkit.testing.training import IMAGES, TOKENS, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of, num_samples
 from expkit.trainer.event import Event
 from expkit.trainer.streams import generator
 from expkit.trainer.trainer import Trainer
@@ -29,7 +28,7 @@ class Watch(Algorithm):
     inputs: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.inputs.append(inputs_of(state.batch))
+        self.inputs.append(state.inputs)
 
 
 def sizes(method: SelectiveBackprop, num_batches: int = 10) -> list[int]:
@@ -65,7 +64,7 @@ def test_the_scoring_pass_moves_no_running_statistic_where_composer_moves_them()
             self.kept.append({n: b.clone() for n, b in state.model.named_buffers()})
 
         def batch_start(self, state: Any, logger: Any) -> None:
-            assert num_samples(state.batch) == 4
+            assert state.num_samples == 4
             assert all(torch.equal(b, self.kept[-1][n]) for n, b in state.model.named_buffers())
             assert all(module.training for module in state.model.modules())
 
@@ -80,7 +79,7 @@ class AtAfterDataloader(Algorithm):
     seen: Any = field(default_factory=list, init=False)
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
-        self.seen.append(tuple(inputs_of(state.batch).shape))
+        self.seen.append(tuple(state.inputs.shape))
 
 
 @dataclass

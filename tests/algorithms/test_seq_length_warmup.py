@@ -11,7 +11,6 @@ from expkit.errors import PluginError
 from expkit.loggers.memory import Memory
 from expkit.testing.training import IMAGES, TOKENS, TokenNetwork, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of
 
 
 @dataclass
@@ -21,7 +20,7 @@ class Watch(Algorithm):
     shapes: Any = field(default_factory=list, init=False)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        self.shapes.append(tuple(inputs_of(state.batch).shape))
+        self.shapes.append(tuple(state.inputs.shape))
 
 
 def shapes(method: SeqLengthWarmup, num_batches: int = 10) -> list[tuple[int, int]]:

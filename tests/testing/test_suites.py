@@ -10,7 +10,6 @@ import torch
 
 from expkit.testing import methods, parts, suites
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.batch import inputs_of, replace, targets_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Metric, Model, Optimizer, Scheduler
 from expkit.trainer.schedule import Steps
@@ -24,14 +23,14 @@ class Careless(Algorithm):
 
     def after_dataloader(self, state: Any, logger: Any) -> None:
         if self.how == "writes":
-            inputs_of(state.batch).mul_(2)
+            state.inputs.mul_(2)
         if self.how == "nan":
-            state.batch = replace(state.batch, inputs=inputs_of(state.batch) * torch.nan)
+            state.inputs = state.inputs * torch.nan
         if self.how == "targets":
-            state.batch = replace(state.batch, targets=targets_of(state.batch).flip(0))
+            state.targets = state.targets.flip(0)
         if self.how == "draws":
-            state.batch = replace(state.batch, inputs=inputs_of(state.batch) + torch.empty(1).uniform_(
-                generator=torch.Generator().manual_seed(torch.seed() % 2**31)))  # fmt: skip
+            noise = torch.empty(1).uniform_(generator=torch.Generator().manual_seed(torch.seed() % 2**31))
+            state.inputs = state.inputs + noise
         if self.how == "seed":
             state.seed += 1
 

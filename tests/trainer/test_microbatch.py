@@ -21,7 +21,6 @@ from torch import nn
 from expkit.algorithms.ema import EMA
 from expkit.algorithms.label_smoothing import LabelSmoothing
 from expkit.errors import TrialFailure, UsageError
-from expkit.trainer import batch as batches_of
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.event import Event
@@ -93,7 +92,7 @@ class Draws(Algorithm):
         self._rng = torch.Generator().manual_seed(5)
 
     def before_forward(self, state: Any, logger: Any) -> None:
-        inputs = batches_of.inputs_of(state.batch)
+        inputs = state.inputs
         inputs.add_(torch.randn(inputs.shape, generator=self._rng))
         self.count += 1
         logger.log_metrics({"draws": float(self.count)})

@@ -1,0 +1,94 @@
+"""DataSpec: a loader and what the trainer cannot guess about its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from expkit.errors import UsageError
+from expkit.trainer import batch as trees
+from expkit.trainer.contracts import Dataset
+from expkit.trainer.layout import Key, Layout
+
+Transform = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """Give it in place of a loader; all but the loader may be left out. See trainer/batch.py for what is understood."""
+
+    dataloader: Any
+    """A Dataset plug-in, a torch DataLoader, or any sized iterable of batches."""
+    inputs: Key | None = None
+    """Where in a batch the inputs are: a key, a place, or a tuple of them; else see `trainer/layout.py`."""
+    targets: Key | None = None
+    """Where in a batch the targets are, likewise."""
+    batch_transforms: Transform | Sequence[Transform] = ()
+    """Applied in order to each batch as the loader gave it, before AFTER_DATALOADER; each gives a new batch."""
+    microbatch_transforms: Transform | Sequence[Transform] = ()
+    """Applied in order to each microbatch on the device, before BEFORE_FORWARD; each gives a new one."""
+    split_batch: Callable[[Any, int], Sequence[Any]] | None = None
+    """(batch, samples of a microbatch) -> microbatches, for batches that are no trees of samples."""
+    num_samples_in_batch: Callable[[Any], int] | None = None
+    """Samples of a batch or microbatch; else the first axis of its tensors, which must agree."""
+    num_tokens_in_batch: Callable[[Any], int] | None = None
+    """Tokens of a batch or microbatch; else the elements of integer inputs (B, L), padding counted."""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where inputs and targets are."""
+        return Layout(self.inputs, self.targets)
+
+    @cached_property
+    def num_samples(self) -> Callable[[Any], int]:
+        """Batch -> samples."""
+        return self.num_samples_in_batch or trees.num_samples
+
+    @cached_property
+    def num_tokens(self) -> Callable[[Any], int]:
+        """Batch -> tokens."""
+        return self.num_tokens_in_batch or self._num_tokens
+
+    @cached_property
+    def split(self) -> Callable[[Any, int], list[Any]]:
+        """(batch, size) -> microbatches; UsageError where a split of the user's own lost samples or gained some."""
+        return trees.split if self.split_batch is None else self._checked_split
+
+    def transformed(self, batch: Any) -> Any:
+        """A batch of the loader after `batch_transforms`."""
+        return _applied(self.batch_transforms, batch)
+
+    def transformed_microbatch(self, microbatch: Any) -> Any:
+        """A microbatch after `microbatch_transforms`."""
+        return _applied(self.microbatch_transforms, microbatch)
+
+    def _num_tokens(self, batch: Any) -> int:
+        if not self.layout.has_inputs(batch):
+            return 0
+        inputs = self.layout.inputs(batch)
+        return inputs.numel() if trees.are_tokens(inputs) else 0
+
+    def _checked_split(self, batch: Any, size: int) -> list[Any]:
+        assert self.split_batch is not None
+        parts = list(self.split_batch(batch, size))
+        whole, counts = self.num_samples(batch), [self.num_samples(part) for part in parts]
+        if sum(counts) != whole:
+            raise UsageError(f"split_batch made microbatches of {counts} samples out of a batch of {whole}")
+        return parts
+
+
+def data_of(given: Any, *, seed: int, rank: int, world_size: int) -> DataSpec:
+    """What was given as data, with its loader built: a DataSpec, a Dataset plug-in, or a loader already."""
+    spec = given if isinstance(given, DataSpec) else DataSpec(given)
+    if isinstance(spec.dataloader, Dataset):
+        built: Any = spec.dataloader.build(seed=seed, rank=rank, world_size=world_size)
+        spec = built if isinstance(built, DataSpec) else replace(spec, dataloader=built)
+    return spec
+
+
+def _applied(transforms: Transform | Sequence[Transform], batch: Any) -> Any:
+    for transform in (transforms,) if callable(transforms) else transforms:
+        batch = transform(batch)
+    return batch
