@@ -70,8 +70,11 @@ class Time:
         return f"{int(self.value) if whole else repr(float(self.value))}{self.unit}"
 
     def scaled(self, ratio: float) -> Time:
-        """The span under a scale-schedule ratio: `dur` stays (the whole scales), counts round half up to at least 1."""
-        if self.unit is TimeUnit.DURATION or ratio == 1 or self.value == 0:
+        """The span under a scale-schedule ratio: counts round half up to at least 1.
+
+        `dur` and `iter` stay: the whole, and the length of an iteration, scale.
+        """
+        if self.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or ratio == 1 or self.value == 0:
             return self
         value = self.value * ratio
         return Time(value if self.unit in FRACTIONAL else max(1, math.floor(value + 0.5)), self.unit)
@@ -175,6 +178,7 @@ class Timestamp(NamedTuple):
     batch_in_epoch: int = 0
     sample_in_epoch: int = 0
     token_in_epoch: int = 0
+    batch_in_iteration: int = 0
     train_s: float = 0.0
     """Seconds on the train clock, which pauses for evaluation, checkpoints, callbacks and loggers."""
 
@@ -189,6 +193,7 @@ class Timestamp(NamedTuple):
             self.batch_in_epoch + 1,
             self.sample_in_epoch + samples,
             self.token_in_epoch + tokens,
+            self.batch_in_iteration + 1,
             train_s,
         )
 
@@ -198,7 +203,7 @@ class Timestamp(NamedTuple):
 
     def to_next_iteration(self) -> Timestamp:
         """After one more iteration; an epoch may be under way, its counters stay."""
-        return self._replace(iteration=self.iteration + 1)
+        return self._replace(iteration=self.iteration + 1, batch_in_iteration=0)
 
     def get(self, unit: TimeUnit) -> float:
         """The counter in `unit`, ValueError for `dur`, which needs to know the whole."""

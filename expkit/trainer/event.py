@@ -6,46 +6,70 @@ Trainer(...):
     AFTER_LOAD
 fit():
     FIT_START
-    ITERATION_START
-    for each epoch:
-        EPOCH_START
-        for each batch:
-            BEFORE_DATALOADER
-            AFTER_DATALOADER
-            BATCH_START
-            BEFORE_TRAIN_BATCH
-            for each microbatch:
-                BEFORE_FORWARD
-                AFTER_FORWARD
-                BEFORE_LOSS
-                AFTER_LOSS
-                BEFORE_BACKWARD
-                AFTER_BACKWARD
-            AFTER_TRAIN_BATCH
-            BATCH_END
-            if evaluation is due:
-                EVAL_BEFORE_ALL
-                for each evaluator:
-                    EVAL_START
-                    for each evaluation batch:
-                        EVAL_BATCH_START
-                        EVAL_BEFORE_FORWARD
-                        EVAL_AFTER_FORWARD
-                        EVAL_BATCH_END
-                    EVAL_END
-                EVAL_AFTER_ALL
-            BATCH_CHECKPOINT
-        EPOCH_END
-        EPOCH_CHECKPOINT
-    ITERATION_END
-    ITERATION_CHECKPOINT
+    for each batch:
+        if an iteration begins:
+            ITERATION_START
+        if an epoch begins:
+            EPOCH_START
+        BEFORE_DATALOADER
+        AFTER_DATALOADER
+        BATCH_START
+        BEFORE_TRAIN_BATCH
+        for each microbatch:
+            BEFORE_FORWARD
+            AFTER_FORWARD
+            BEFORE_LOSS
+            AFTER_LOSS
+            BEFORE_BACKWARD
+            AFTER_BACKWARD
+        AFTER_TRAIN_BATCH
+        BATCH_END
+        if evaluation is due:
+            EVAL_BEFORE_ALL
+            for each evaluator:
+                EVAL_START
+                for each evaluation batch:
+                    EVAL_BATCH_START
+                    EVAL_BEFORE_FORWARD
+                    EVAL_AFTER_FORWARD
+                    EVAL_BATCH_END
+                EVAL_END
+            EVAL_AFTER_ALL
+        BATCH_CHECKPOINT
+        if the epoch ends:
+            EPOCH_END
+            EPOCH_CHECKPOINT
+        if the iteration ends:
+            ITERATION_END
+            ITERATION_CHECKPOINT
     FIT_END
+eval():
+    EVAL_STANDALONE_START
+    for each evaluator:
+        EVAL_START
+        for each evaluation batch:
+            EVAL_BATCH_START
+            EVAL_BEFORE_FORWARD
+            EVAL_AFTER_FORWARD
+            EVAL_BATCH_END
+        EVAL_END
+    EVAL_STANDALONE_END
+predict():
+    PREDICT_START
+    for each batch:
+        PREDICT_BATCH_START
+        PREDICT_BEFORE_FORWARD
+        PREDICT_AFTER_FORWARD
+        PREDICT_BATCH_END
+    PREDICT_END
 
 How to read it:
 - The optimizer steps between AFTER_TRAIN_BATCH and BATCH_END, so BATCH_END counts the batch just done.
 - The last evaluation is due at the last batch, hence before FIT_END; no batch is evaluated twice.
-- An epoch left in the middle has no EPOCH_END; the next fit goes on inside it, without a second EPOCH_START.
-- An iteration is one fit. Where an exception ends it, FIT_ERROR comes in place of all that would have followed.
+- An iteration ends with the first batch at or after each multiple of `iteration_length`, in the middle of an epoch or
+  with it; epochs and data go on undisturbed. Without a length one iteration is a fit, and ends with it.
+- An epoch or iteration left in the middle has no end; the next fit goes on inside it, without a second start.
+- Where an exception ends a fit, FIT_ERROR comes in place of all that would have followed.
 - With an algorithm that needs a closure, BEFORE_TRAIN_BATCH to AFTER_TRAIN_BATCH come once per call of the closure.
 """
 

@@ -27,6 +27,9 @@ class Every:
         """`interval` is taken as the recipe has it and scaled by the state's ssr."""
         if interval.value <= 0:
             raise UsageError(f"an interval must be positive, but got {interval}")
+        self._iterations = 1
+        if interval.unit is TimeUnit.ITERATION:
+            self._iterations, interval = int(interval.value), _iteration_length(interval, state)
         self._counter, self._length = _resolve(interval.scaled(state.steps.ssr), state)
         self._next = self._after(getattr(state.timestamp, self._counter))
         self._last = -1
@@ -37,9 +40,11 @@ class Every:
         No batch is due twice, the last one neither where it is also a multiple.
         """
         position = getattr(state.timestamp, self._counter)
-        if position >= self._next:
+        reached = position >= self._next
+        if reached:
             self._next = self._after(position)
-        elif not ended or self._last == state.timestamp.batch:
+            reached = self._iterations == 1 or (state.timestamp.iteration + 1) % self._iterations == 0
+        if not reached and (not ended or self._last == state.timestamp.batch):
             return False
         self._last = state.timestamp.batch
         return True
@@ -57,6 +62,12 @@ def next_multiple(position: float, length: Fraction) -> Fraction:
     return (math.floor(Fraction(position) / length) + 1) * length
 
 
+def _iteration_length(interval: Time, state: State) -> Time:
+    if state.iteration_length is None:
+        raise UsageError(f"an interval of {interval} needs to know how long an iteration is; give iteration_length")
+    return state.iteration_length
+
+
 def _resolve(interval: Time, state: State) -> tuple[str, Fraction]:
     length = Fraction(repr(interval.value))  # 0.1 means a tenth, not the float next to it
     if interval.unit is TimeUnit.DURATION:
@@ -65,6 +76,4 @@ def _resolve(interval: Time, state: State) -> tuple[str, Fraction]:
         return "batch", length * state.steps.total
     if interval.unit is TimeUnit.EPOCH:
         return "batch", length * state.steps.per_epoch
-    if interval.unit is TimeUnit.ITERATION:
-        raise UsageError(f"an interval is counted in ep, ba, sp, tok, dur or sec, but got {interval}")
     return _COUNTERS.get(interval.unit, "batch"), length

@@ -19,20 +19,33 @@ class Sizes:
     tokens: int
 
 
-def sizes_of(data: DataSpec) -> Sizes:
-    """Counts of one epoch; UsageError for a loader without a length or without a batch."""
+def sizes_of(data: DataSpec, subset: int | None = None) -> Sizes:
+    """Counts of one epoch, of `subset` batches at most; UsageError for a loader without a length or without a batch."""
+    if subset is not None and subset < 1:
+        raise UsageError(f"a subset is a number of batches, at least 1, or None for all, but got {subset}")
     loader = data.dataloader
-    try:
-        batches = len(loader)
-    except TypeError:
-        raise UsageError(f"a loader needs a length, but {type(loader).__name__} has none") from None
-    if batches == 0:
+    whole = _length(loader, subset)
+    if whole == 0:
         raise UsageError(f"a loader needs at least one batch, but this {type(loader).__name__} is empty")
+    batches = whole if subset is None else min(subset, whole)
     if isinstance(loader, (list, tuple)):
-        counts = [data.num_samples(data.transformed(batch)) for batch in loader]
+        counts = [data.num_samples(data.transformed(batch)) for batch in loader[:batches]]
         return Sizes(batches, counts[0], sum(counts), 0)
     batch_size = getattr(loader, "batch_size", None) or 0
-    return Sizes(batches, batch_size, _samples(loader, batches, batch_size), getattr(loader, "num_tokens", 0))
+    samples = _samples(loader, batches, batch_size) if batches == whole else batches * batch_size  # all of them full
+    return Sizes(batches, batch_size, samples, getattr(loader, "num_tokens", 0) * batches // whole)
+
+
+def _length(loader: Any, unknown: int | None) -> int:
+    try:
+        return len(loader)
+    except TypeError:
+        if unknown is not None:
+            return unknown
+        raise UsageError(
+            f"a loader needs a length, but {type(loader).__name__} has none; train_subset_num_batches can say how "
+            f"many batches an epoch is"
+        ) from None
 
 
 def _samples(loader: Any, batches: int, batch_size: int) -> int:

@@ -34,6 +34,8 @@ class Loop:
     rates: Rates
     evaluators: Sequence[Evaluator]
     eval_every: Every
+    iterations: Every | None
+    """Where iterations end; without a length of their own one iteration is a fit."""
     scaler: Scaler | None
     closure: bool
     """Whether an algorithm needs the optimizer to compute gradients again."""
@@ -57,42 +59,58 @@ class Loop:
 def fit(state: State, engine: Engine, loop: Loop) -> None:
     """Train until the duration is reached or somebody asks to stop; evaluate at the end; fire every event."""
     engine.fire(Event.FIT_START)
-    engine.fire(Event.ITERATION_START)
     state.model.train()
     if loop.ranks:
         loop.ranks.meet()
     engine.clocks.start()
     while not _ended(state, loop):
-        _epoch(state, engine, loop)
+        _begin(state, engine)
+        _batch(state, engine, loop)
+        _end(state, engine, loop)
     if loop.evaluators and state.evaluated_at != state.timestamp.batch and state.stop_reason != "diverged":
         engine.clocks.switch("callbacks_s")
         evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
     engine.clocks.stop()
     if loop.ranks:
         loop.ranks.part()
-    state.timestamp = state.timestamp.to_next_iteration()
-    engine.fire(Event.ITERATION_END)
-    engine.fire(Event.ITERATION_CHECKPOINT)
+    if loop.iterations is None:
+        _end_iteration(state, engine)
     engine.fire(Event.FIT_END)
 
 
-def _epoch(state: State, engine: Engine, loop: Loop) -> None:
+def _begin(state: State, engine: Engine) -> None:
+    """Begin an iteration and an epoch where the next batch is their first."""
+    if state.timestamp.batch_in_iteration == 0:
+        engine.clocks.switch("loop")
+        engine.fire(Event.ITERATION_START)
     if state.batches is None:
         engine.clocks.switch("loop")
         engine.fire(Event.EPOCH_START)
         engine.clocks.switch("data_wait_s")
         state.batches = _start_epoch(state)
-    while state.timestamp.batch_in_epoch < state.steps.per_epoch:
-        if _ended(state, loop):
-            return
-        _batch(state, engine, loop)
-    engine.clocks.switch("loop")
-    state.batches = None
-    state.timestamp = state.timestamp.to_next_epoch()
-    engine.fire(Event.EPOCH_END)
-    engine.fire(Event.EPOCH_CHECKPOINT)
-    if loop.ranks and loop.ranks.may_stop:
+
+
+def _end(state: State, engine: Engine, loop: Loop) -> None:
+    """End an epoch and an iteration where the batch just done was their last; neither moves the other."""
+    crossed = loop.iterations is not None and loop.iterations.due(state)
+    complete = state.timestamp.batch_in_epoch >= state.steps.per_epoch
+    if complete:
+        engine.clocks.switch("loop")
+        state.batches = None
+        state.timestamp = state.timestamp.to_next_epoch()
+        engine.fire(Event.EPOCH_END)
+        engine.fire(Event.EPOCH_CHECKPOINT)
+    if crossed:
+        engine.clocks.switch("loop")
+        _end_iteration(state, engine)
+    if (complete or crossed) and loop.ranks and loop.ranks.may_stop:
         loop.ranks.settle()
+
+
+def _end_iteration(state: State, engine: Engine) -> None:
+    state.timestamp = state.timestamp.to_next_iteration()
+    engine.fire(Event.ITERATION_END)
+    engine.fire(Event.ITERATION_CHECKPOINT)
 
 
 def _batch(state: State, engine: Engine, loop: Loop) -> None:
@@ -242,7 +260,7 @@ def _next_batch(state: State, loop: Loop) -> Any:
         if loop.ranks and state.timestamp.batch_in_epoch >= loop.ranks.own_batches and state.batch is not None:
             return empty(state.batch)
         raise ExpkitError(
-            f"the train loader says it has {state.steps.per_epoch} batches, but ended after "
+            f"an epoch has {state.steps.per_epoch} batches, but the train loader ended after "
             f"{state.timestamp.batch_in_epoch} in epoch {state.timestamp.epoch}"
         ) from None
 

@@ -35,14 +35,32 @@ def parse_time(what: str, given: str | Time) -> Time:
         raise UsageError(f"{what}: {e}") from None
 
 
-def duration_of(given: str | Time, ssr: float) -> Time:
+def duration_of(given: str | Time, ssr: float, what: str = "max_duration") -> Time:
     """How long to train, under the ssr; UsageError for what is no length of a training."""
-    duration = parse_time("max_duration", given)
+    duration = parse_time(what, given)
     if ssr <= 0:
         raise UsageError(f"ssr must be positive, but got {ssr}")
     if duration.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or duration.value == 0:
-        raise UsageError(f"max_duration is positive, in ep, ba, sp, tok or sec, but got {duration}")
+        raise UsageError(f"{what} must be positive, in ep, ba, sp, tok or sec, but got {duration}")
     return duration.scaled(ssr)
+
+
+def iteration_length_of(given: str | Time | None) -> Time | None:
+    """How long an iteration is; UsageError for what is none."""
+    if given is None:
+        return None
+    length = parse_time("iteration_length", given)
+    if length.unit in (TimeUnit.DURATION, TimeUnit.ITERATION, TimeUnit.SECOND) or length.value == 0:
+        raise UsageError(f"iteration_length must be positive, in ep, ba, sp or tok, but got {length}")
+    return length
+
+
+def seconds_of(what: str, given: float | str) -> float:
+    """Seconds from a number of them or from text such as `5m`."""
+    time = parse_time(what, given if isinstance(given, str) else f"{given}sec")
+    if time.unit is not TimeUnit.SECOND or time.value == 0:
+        raise UsageError(f"{what} must be positive, in seconds or as 90s, 5m or 1h30m, but got {given}")
+    return time.value
 
 
 def steps_of(duration: Time, sizes: Sizes, ssr: float) -> Steps:

@@ -39,6 +39,8 @@ class State:
     rank: int = 0
     world_size: int = 1
     microbatch_size: int | None = None
+    iteration_length: Time | None = None
+    """Before the ssr; without one a fit is an iteration."""
     algorithms: Mapping[str, Algorithm] = field(default_factory=dict)
     callbacks: Mapping[str, Callback] = field(default_factory=dict)
 

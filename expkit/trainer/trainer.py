@@ -6,6 +6,7 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -29,16 +30,18 @@ from expkit.trainer.loop import Loop, fit
 from expkit.trainer.parts import (
     duration_of,
     evaluators_of,
+    iteration_length_of,
     labelled,
     microbatch_size,
     parse_time,
     rates_of,
     search_of,
+    seconds_of,
     steps_of,
 )
 from expkit.trainer.precision import check_precision, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
-from expkit.trainer.schedule import total_steps
+from expkit.trainer.schedule import OPEN_ENDED, total_steps
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
 
@@ -63,9 +66,11 @@ class Trainer:
         device_train_microbatch_size: int | Literal["auto"] | None = None,
         seed: int = 0,
         eval_interval: str | Time = "1ep",
+        iteration_length: str | Time | None = None,
+        train_subset_num_batches: int | None = None,
         ssr: float = 1.0,
         allow: Iterable[tuple[str, str]] = (),
-        dist_timeout_s: float = dist.TIMEOUT_S,
+        dist_timeout: float | str = dist.TIMEOUT_S,
         setup_started: float | None = None,
     ) -> None:
         """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
@@ -76,9 +81,11 @@ class Trainer:
         `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
         `device_train_microbatch_size`: samples per forward pass on each rank, None for the whole batch, auto for the
         largest that fits: the whole batch, half of it after each out-of-memory.
+        `iteration_length`: in ep, ba, sp or tok; None makes each fit an iteration.
+        `train_subset_num_batches`: an epoch is that many batches of the loader, which then needs no length.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
-        `dist_timeout_s`: how long a rank waits for the others, where there are several and they are not connected yet.
+        `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
         `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
         """
         self._clocks = Clocks(setup_started)
@@ -88,10 +95,10 @@ class Trainer:
         where = device_of(device)
         check_precision(precision, where)
         module.to(where)
-        dist.initialize(where.type, timeout_s=dist_timeout_s)
+        dist.initialize(where.type, timeout_s=seconds_of("dist_timeout", dist_timeout))
         rank, world_size = dist.rank(), dist.world_size()
         data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size)
-        loader, own = data.dataloader, sizes_of(data)
+        loader, own = data.dataloader, sizes_of(data, train_subset_num_batches)
         if world_size > 1:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
@@ -110,6 +117,7 @@ class Trainer:
             rank=rank,
             world_size=world_size,
             microbatch_size=microbatch_size(device_train_microbatch_size),
+            iteration_length=iteration_length_of(iteration_length),
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
@@ -124,6 +132,7 @@ class Trainer:
             rates=rates_of(schedulers),
             evaluators=evaluators_of(eval_dataloader, state),
             eval_every=Every(self._eval_interval, state),
+            iterations=self._iterations(),
             scaler=scaler_of(precision, where, state.algorithms),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
             reads_loss=where.type == "cpu" or bool(self._logger.destinations),
@@ -136,13 +145,23 @@ class Trainer:
         for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
             self._engine.fire(event)
 
-    def fit(self, duration: str | Time | None = None) -> None:
-        """Train until `max_duration`, or for `duration` more; a fit that was stopped goes on where it was."""
+    def fit(self, duration: str | Time | None = None, *, until: str | Time | None = None) -> None:
+        """Train until `max_duration`, for `duration` more, or up to `until`; a fit that was stopped goes on.
+
+        `until` is counted from the start of training and becomes its max_duration: where it is reached already, also
+        by a run that was resumed, nothing is trained.
+        """
         state = self._state
         if self._engine.closed:
             raise UsageError("the trainer is closed; make a new one to train again")
+        if duration is not None and until is not None:
+            raise UsageError(f"give fit duration or until, but not both: duration={duration}, until={until}")
         if duration is not None:
             self._extend(duration_of(duration, state.steps.ssr))
+        elif until is not None:
+            if not self._move_end(duration_of(until, state.steps.ssr, "until")):
+                warnings.warn(f"fit(until={until}) does nothing: training has come to {_place(state)}", stacklevel=2)
+                return
         elif state.progress >= 1:
             raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
         state.stop_reason = state.error = None
@@ -150,6 +169,7 @@ class Trainer:
         if self._loop.ranks:
             self._loop.ranks.stop_reason = self._loop.ranks.interruption = None
         self._loop.eval_every = Every(self._eval_interval, state)
+        self._loop.iterations = self._iterations()
         try:
             with torch.autocast(state.device.type, enabled=False):  # the user's own would reach the backward pass
                 fit(state, self._engine, self._loop)
@@ -221,11 +241,31 @@ class Trainer:
         more = total_steps(duration, state.steps.per_epoch, 1, 1) if duration.unit is TimeUnit.EPOCH else None
         now = state.timestamp.batch if more is not None else state.timestamp.get(duration.unit)
         unit = TimeUnit.BATCH if more is not None else duration.unit
-        state.max_duration = Time(now + (duration.value if more is None else more), unit)
-        state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)
+        self._move_end(Time(now + (duration.value if more is None else more), unit))
+
+    def _move_end(self, end: Time) -> bool:
+        """Let training end there, in its schedules as well; False, and nothing is moved, where it is there already."""
+        state = self._state
+        steps = steps_of(end, self._sizes, state.steps.ssr)
+        done = (
+            state.timestamp.get(end.unit) / end.value if end.unit in OPEN_ENDED else state.timestamp.batch / steps.total
+        )
+        if done >= 1:
+            return False
+        state.max_duration, state.steps = end, steps
+        return True
+
+    def _iterations(self) -> Every | None:
+        length = self._state.iteration_length
+        return None if length is None else Every(length, self._state)
 
     def _tell(self, error: BaseException) -> None:
         try:
             self._engine.fire(Event.FIT_ERROR)
         except Exception as e:
             error.add_note(f"and a listener to fit_error raised {type(e).__name__}: {e}")
+
+
+def _place(state: State) -> str:
+    now = state.timestamp
+    return f"epoch {now.epoch}, batch {now.batch}, of {state.max_duration}"

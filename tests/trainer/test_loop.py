@@ -231,7 +231,7 @@ def test_a_loader_that_lies_about_its_length_is_named() -> None:
         def __iter__(self) -> Any:
             return iter(batches())
 
-    with pytest.raises(ExpkitError, match="says it has 9 batches, but ended after 4 in epoch 0"):
+    with pytest.raises(ExpkitError, match="an epoch has 9 batches, but the train loader ended after 4 in epoch 0"):
         trainer(train_dataloader=Wrapped()).fit()
 
 
