@@ -114,11 +114,11 @@ def dump(plugin: Plugin) -> dict[str, Any]:
 
 
 def settings(cls: type[Plugin]) -> list[Setting]:
-    """The settings of a class in order, each with the sentence that stands under its field."""
+    """The settings of a class in order, each with the sentence that stands under its field; a contract's come last."""
     docs = field_docs(cls)
     hints = get_type_hints(cls, include_extras=True)
     shown = []
-    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for f in sorted(dataclasses.fields(cls), key=lambda f: bool(f.kw_only)):  # type: ignore[arg-type]
         if f.init:
             made = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
             shown.append(Setting(f.name, type_text(hints[f.name]), made, docs.get(f.name, "")))

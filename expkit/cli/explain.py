@@ -22,7 +22,7 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A plug-in (ema, models/resnet) or a key (trainer.max_duration, ablate.design).",
+            help="A plug-in (ema, models/resnet), a kind (schedulers) or a key (trainer.max_duration, ablate.design).",
             autocompletion=plugins_and_keys,
         ),
     ],
@@ -52,6 +52,10 @@ def explanation(name: str) -> dict[str, Any]:
         return of_plugin(kinds[0], name.split("/")[-1])
     if found := keys.explain(name):
         return found
+    if name in plugins.KINDS:
+        every = {n: plugins.summary(name, n) for n in plugins.names(name)}
+        text = "\n".join(f"{n}: {sentence}" for n, sentence in every.items())
+        return {"name": name, "kind": "kind of plug-in", "text": text, "settings": [], "declares": {}}
     known = {n for kind in plugins.KINDS for n in plugins.names(kind)} | set(keys.names())
     raise UsageError(unknown("plug-in or key", name, known))
 

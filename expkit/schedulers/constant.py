@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
 from expkit.functional import schedules
-from expkit.trainer.contracts import Scheduler
+from expkit.trainer.contracts import WarmScheduler
 from expkit.trainer.schedule import Steps
 
 
 @dataclass
-class Constant(Scheduler):
-    """The full learning rate all along; step k of a warm-up of W steps trains at (k + 1) / W of it."""
+class Constant(WarmScheduler):
+    """The same share of the learning rate all along, or up to `t_max`."""
 
-    warmup: Time = field(default=Time(0, TimeUnit.DURATION))
-    """Span over which the rate rises in a straight line to its full value."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        schedules.require_steps("warmup", self.warmup)
+    alpha: Annotated[float, Field(ge=0)] = 1.0
+    """Share of the full rate."""
+    t_max: Time = field(default=Time(1, TimeUnit.DURATION))
+    """Span after which the rate is the full one, as of torch's ConstantLR."""
 
     def factor(self, step: int, steps: Steps) -> float:
-        num_warmup = round(steps.of(self.warmup))
-        return schedules.constant(step, num_warmup)
+        return schedules.constant(step, self.num_warmup(steps), steps.of(self.t_max), self.alpha)

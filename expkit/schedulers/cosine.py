@@ -9,23 +9,18 @@ from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
 from expkit.functional import schedules
-from expkit.trainer.contracts import Scheduler
+from expkit.trainer.contracts import WarmScheduler
 from expkit.trainer.schedule import Steps
 
 
 @dataclass
-class Cosine(Scheduler):
-    """From the full learning rate down half a cosine; step k of a warm-up of W steps trains at (k + 1) / W of it."""
+class Cosine(WarmScheduler):
+    """From the full learning rate down half a cosine."""
 
-    warmup: Time = field(default=Time(0, TimeUnit.DURATION))
-    """Span over which the rate rises in a straight line to its full value."""
-    alpha_f: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the full rate where the cosine ends, one step after the last."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        schedules.require_steps("warmup", self.warmup)
+    alpha_f: Annotated[float, Field(ge=0)] = 0.0
+    """Share of the full rate at `t_max` and after it."""
+    t_max: Time = field(default=Time(1, TimeUnit.DURATION))
+    """Where the cosine ends, warm-up included; the rate stays there."""
 
     def factor(self, step: int, steps: Steps) -> float:
-        num_warmup = round(steps.of(self.warmup))
-        return schedules.cosine(step, num_warmup, steps.total, self.alpha_f)
+        return schedules.cosine(step, self.num_warmup(steps), steps.of(self.t_max), self.alpha_f)

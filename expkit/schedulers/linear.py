@@ -9,23 +9,21 @@ from pydantic import Field
 
 from expkit.duration import Time, TimeUnit
 from expkit.functional import schedules
-from expkit.trainer.contracts import Scheduler
+from expkit.trainer.contracts import WarmScheduler
 from expkit.trainer.schedule import Steps
 
 
 @dataclass
-class Linear(Scheduler):
-    """From the full learning rate straight down; step k of a warm-up of W steps trains at (k + 1) / W of it."""
+class Linear(WarmScheduler):
+    """From one share of the learning rate straight to another; by default from all of it to nothing."""
 
-    warmup: Time = field(default=Time(0, TimeUnit.DURATION))
-    """Span over which the rate rises in a straight line to its full value."""
-    alpha_f: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the full rate where the line ends, one step after the last."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        schedules.require_steps("warmup", self.warmup)
+    alpha_i: Annotated[float, Field(ge=0)] = 1.0
+    """Share of the full rate at the start, or at the end of the warm-up."""
+    alpha_f: Annotated[float, Field(ge=0)] = 0.0
+    """Share of the full rate at `t_max` and after it."""
+    t_max: Time = field(default=Time(1, TimeUnit.DURATION))
+    """Where the line ends, warm-up included; the rate stays there."""
 
     def factor(self, step: int, steps: Steps) -> float:
-        num_warmup = round(steps.of(self.warmup))
-        return schedules.linear(step, num_warmup, steps.total, self.alpha_f)
+        num_warmup, end = self.num_warmup(steps), steps.of(self.t_max)
+        return schedules.linear(step, num_warmup, end, self.alpha_i, self.alpha_f)

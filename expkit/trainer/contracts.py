@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, runtime_checkable
 
+from expkit.duration import Time, TimeUnit
+from expkit.functional.schedules import require_steps
 from expkit.plugins import Plugin
 from expkit.trainer.schedule import Steps
 
@@ -65,6 +68,30 @@ class Scheduler(Plugin):
     def factor(self, step: int, steps: Steps) -> float:
         """What step `step` (from 0) multiplies the learning rate with; a pure function. `steps.of(time)` converts."""
         raise NotImplementedError
+
+
+@dataclass
+class WarmScheduler(Scheduler):
+    """Settings of a schedule that may begin with a warm-up."""
+
+    warmup: Time = field(default=Time(0, TimeUnit.DURATION), kw_only=True)
+    """Span over which the rate rises in a straight line: step k of W trains at (k + 1) / W of the full rate."""
+    scale_warmup: bool = field(default=True, kw_only=True)
+    """Whether the ssr scales the warm-up as it does all durations; one in dur scales with the training anyway."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            for time in value if isinstance(value, tuple) else (value,):
+                if isinstance(time, Time):
+                    require_steps(setting.name, time)
+                    if time.value == 0 and setting.name != "warmup":
+                        raise ValueError(f"{setting.name} must be positive, but got {time}")
+
+    def num_warmup(self, steps: Steps) -> int:
+        """Steps of the warm-up."""
+        return round(steps.of(self.warmup, scale=self.scale_warmup))
 
 
 class Metric(Plugin):

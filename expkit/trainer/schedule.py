@@ -31,22 +31,29 @@ class Steps:
     ssr: float = 1.0
     """Scale-schedule ratio; `total` is scaled already."""
 
-    def of(self, time: Time) -> float:
-        """A duration of the recipe in steps, under the ssr: `2ep` of 100 batches is 200.0, 50.0 at ssr 0.25."""
+    def of(self, time: Time, *, scale: bool = True) -> float:
+        """A duration of the recipe in steps, under the ssr: `2ep` of 100 batches is 200.0, 50.0 at ssr 0.25.
+
+        `scale`: whether the ssr applies; a share of the whole scales with it in any case.
+        """
+        scaled = time.scaled(self.ssr) if scale and self.ssr != 1 else time
+        return round(scaled.value * self._each(scaled), 9)  # 0.7dur of 10 is 7 steps, not a hair more
+
+    def _each(self, time: Time) -> float:
+        """Steps of one of the unit."""
         if time.unit is TimeUnit.DURATION:
-            return time.value * self.total
-        scaled = time.scaled(self.ssr)
-        if scaled.unit is TimeUnit.TOKEN and not self.tokens_per_batch:
-            raise ValueError(f"{time} cannot be counted in steps: the batches have no tokens")
-        steps_per_unit = {
-            TimeUnit.EPOCH: float(self.per_epoch),
-            TimeUnit.BATCH: 1.0,
-            TimeUnit.SAMPLE: 1 / self.batch_size,
-            TimeUnit.TOKEN: 1 / self.tokens_per_batch if self.tokens_per_batch else 0.0,
-        }
-        if scaled.unit not in steps_per_unit:
+            return self.total
+        if time.unit is TimeUnit.BATCH:
+            return 1
+        if time.unit is TimeUnit.EPOCH:
+            return self.per_epoch
+        if time.unit is TimeUnit.SAMPLE:
+            return 1 / self.batch_size
+        if time.unit is not TimeUnit.TOKEN:
             raise ValueError(f"{time} cannot be counted in steps; use ep, ba, sp, tok or dur")
-        return scaled.value * steps_per_unit[scaled.unit]
+        if not self.tokens_per_batch:
+            raise ValueError(f"{time} cannot be counted in steps: the batches have no tokens")
+        return 1 / self.tokens_per_batch
 
 
 def total_steps(duration: Time, per_epoch: int, batch_size: int, num_samples: int) -> int | None:

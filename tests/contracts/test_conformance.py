@@ -49,9 +49,20 @@ MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "sgd": [{"momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}],
     "adamw": [{"lr": 0.1}],
-    "constant": [{"warmup": "0.1dur"}],
-    "linear": [{"warmup": "0.1dur", "alpha_f": 0.1}],
-    "cosine": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"warmup": "1dur"}],
+    "constant": [{"warmup": "0.1dur"}, {"alpha": 2.0, "t_max": "0.5ep"}],
+    "linear": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"alpha_i": 0.1, "alpha_f": 1.0, "t_max": "1ep"}],
+    "cosine": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"warmup": "1dur"}, {"t_max": "0.5dur"}],
+    "polynomial": [{"warmup": "0.1dur", "power": 0.5, "alpha_f": 0.1}],
+    "cosine_warm_restarts": [{"t_0": "0.1dur", "t_mult": 2.0, "warmup": "0.1dur"}],
+    "step": [{"step_size": "0.25dur", "warmup": "0.1dur"}],
+    "multi_step": [{"milestones": ["0.5dur", "1ep", "800ba"], "gamma": 0.5, "warmup": "100ba"}],
+    "exponential": [{"gamma": 0.9, "decay_period": "100ba", "warmup": "1ep"}],
+}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "cosine_warm_restarts": {"t_0": "0.3dur"},
+    "step": {"step_size": "1ep"},
+    "multi_step": {"milestones": ["0.5dur", "0.75dur"]},
+    "exponential": {"gamma": 0.9},
 }
 
 
@@ -67,7 +78,7 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "name", "settings", "check"), list(cases()))
 def test_conforms(kind: str, name: str, settings: dict[str, Any], check: Check, tmp_path: Path) -> None:
-    required = {"attempt_dir": tmp_path, "id": "0123456789ab"} if name == "parquet" else {}
+    required = {"attempt_dir": tmp_path, "id": "0123456789ab"} if name == "parquet" else REQUIRED.get(name, {})
     check(plugins.build(kind, name, {**required, **settings}))
 
 
