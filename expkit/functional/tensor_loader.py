@@ -57,8 +57,12 @@ class TensorLoader:
         return math.ceil(self._num_global / self._global_batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return self.iter_from(0)
+
+    def iter_from(self, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """The epoch from this batch on; those before it are not gathered."""
         indices = self._order(self._epoch) if self._order else None
-        for part in self._parts():
+        for part in self._parts()[batch:]:
             if indices is None:
                 yield self._inputs[part].clone(), self._targets[part].clone()  # whoever changes a batch has a copy
             else:

@@ -28,7 +28,11 @@ class Model(Plugin):
 
 @runtime_checkable
 class Loader(Protocol):
-    """Batches of one rank, epoch by epoch. A torch DataLoader will do as well; then the trainer seeds each epoch."""
+    """Batches of one rank, epoch by epoch. A torch DataLoader will do as well; then the trainer seeds each epoch.
+
+    `iter_from(batch)`, if there is one, gives the epoch from that batch on at once; without it, and without
+    `state_dict` and `load_state_dict`, a resumed training reads the loader up to there again.
+    """
 
     batch_size: int
     """Samples of a full batch on this rank; the last one of an epoch may be smaller."""

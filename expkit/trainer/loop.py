@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from expkit.errors import ExpkitError, Interruption
 from expkit.trainer.batch import empty, to_device
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
+from expkit.trainer.epochs import Epochs
 from expkit.trainer.evaluator import Evaluator, evaluate
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
@@ -22,7 +23,7 @@ from expkit.trainer.ranks import Ranks
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED
 from expkit.trainer.state import State
-from expkit.trainer.streams import DefaultStream, seed_default, seed_python
+from expkit.trainer.streams import DefaultStream, seed_default
 
 _BATCH_BITS = 24  # 2**24 batches of 2**8 microbatches have dropout masks of their own
 
@@ -44,8 +45,9 @@ class Loop:
     watched: bool
     """Whether there are callbacks or loggers; without them the CPU clock need not be read at every step."""
     dropout: DefaultStream
-    augmentation: DefaultStream | None
-    """For loaders that may draw from torch's default generator; ours and lists of batches do not."""
+    epochs: Epochs
+    augmentation: DefaultStream | None = None
+    """For transforms of whole batches, which may draw from default generators."""
     search: Search | None = None
     """Where the size of microbatches is looked for."""
     ranks: Ranks | None = None
@@ -58,13 +60,20 @@ class Loop:
 
 def fit(state: State, engine: Engine, loop: Loop) -> None:
     """Train until the duration is reached or somebody asks to stop; evaluate at the end; fire every event."""
+    with loop.epochs.reading(state):
+        _fit(state, engine, loop)
+
+
+def _fit(state: State, engine: Engine, loop: Loop) -> None:
     engine.fire(Event.FIT_START)
     state.model.train()
     if loop.ranks:
         loop.ranks.meet()
     engine.clocks.start()
+    if state.timestamp.batch_in_epoch >= state.steps.per_epoch:
+        _end(state, engine, loop)  # it was left after the last batch of an epoch, and before its end
     while not _ended(state, loop):
-        _begin(state, engine)
+        _begin(state, engine, loop)
         _batch(state, engine, loop)
         _end(state, engine, loop)
     if loop.evaluators and state.evaluated_at != state.timestamp.batch and state.stop_reason != "diverged":
@@ -78,16 +87,13 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
     engine.fire(Event.FIT_END)
 
 
-def _begin(state: State, engine: Engine) -> None:
+def _begin(state: State, engine: Engine, loop: Loop) -> None:
     """Begin an iteration and an epoch where the next batch is their first."""
     if state.timestamp.batch_in_iteration == 0:
         engine.clocks.switch("loop")
         engine.fire(Event.ITERATION_START)
     if state.batches is None:
-        engine.clocks.switch("loop")
-        engine.fire(Event.EPOCH_START)
-        engine.clocks.switch("data_wait_s")
-        state.batches = _start_epoch(state)
+        _start_epoch(state, engine, loop)
 
 
 def _end(state: State, engine: Engine, loop: Loop) -> None:
@@ -150,9 +156,7 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     fire(Event.BATCH_CHECKPOINT)
     if loop.ranks and loop.ranks.may_stop:
         loop.ranks.settle()
-    interruption = loop.ranks.interruption if loop.ranks else loop.interruption
-    if interruption is not None:
-        raise interruption
+    _leave_if_asked(loop.ranks.interruption if loop.ranks else loop.interruption)
 
 
 def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
@@ -238,31 +242,39 @@ def _step(state: State, engine: Engine, scaler: Scaler | None) -> None:
         engine.clocks.switch(before)
 
 
-def _start_epoch(state: State) -> Iterator[Any]:
-    epoch = state.timestamp.epoch
-    ordered: Any
-    for ordered in (state.dataloader, getattr(state.dataloader, "sampler", None)):
-        if hasattr(ordered, "set_epoch"):
-            ordered.set_epoch(epoch)
-    seed_default(state.device, state.seed, "data", epoch)  # a torch sampler draws its order from here
-    seed_python(state.seed, "data", epoch)
-    return iter(state.dataloader)
+def _start_epoch(state: State, engine: Engine, loop: Loop) -> None:
+    """From the batch that training is at; the middle of an epoch is no start of it, and finding it is not billed."""
+    if state.timestamp.batch_in_epoch == 0:
+        engine.clocks.switch("loop")
+        engine.fire(Event.EPOCH_START)
+        engine.clocks.switch("data_wait_s")
+    else:
+        engine.clocks.switch("checkpoint_s")
+    loop.epochs.start(state, engine.logger, lambda: _leave_if_asked(loop.interruption))
+
+
+def _leave_if_asked(interruption: Interruption | None) -> None:
+    if interruption is not None:
+        raise interruption
 
 
 def _next_batch(state: State, loop: Loop) -> Any:
     """The next batch on the device; an empty one where the other ranks have more batches than this one."""
     assert state.batches is not None
-    if loop.augmentation:
-        loop.augmentation.at(state.timestamp.batch)
     try:
-        return to_device(state.data.transformed(next(state.batches)), state.device)
+        batch = next(state.batches)
     except StopIteration:
-        if loop.ranks and state.timestamp.batch_in_epoch >= loop.ranks.own_batches and state.batch is not None:
+        if loop.ranks and state.timestamp.batch_in_epoch >= loop.ranks.own_batches:
+            if state.batch is None:
+                state.batch = to_device(state.data.transformed(loop.epochs.first_batch()), state.device)
             return empty(state.batch)
         raise ExpkitError(
             f"an epoch has {state.steps.per_epoch} batches, but the train loader ended after "
             f"{state.timestamp.batch_in_epoch} in epoch {state.timestamp.epoch}"
         ) from None
+    if loop.augmentation:
+        loop.augmentation.at(state.timestamp.batch)
+    return to_device(state.data.transformed(batch), state.device)
 
 
 def _counted(loop: Loop, train_s: float) -> tuple[int, int, float]:

@@ -25,6 +25,8 @@ from expkit.trainer.state import State
 
 _HEAD = 8  # numbers in front of the gradients, all of them whole or below one, so that 24 bits hold them exactly
 _CHUNK = 4096
+_BLIND = (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler, torch.utils.data.SubsetRandomSampler,
+          torch.utils.data.WeightedRandomSampler)  # fmt: skip
 
 
 class Ranks:
@@ -194,8 +196,9 @@ def all_sizes(own: Sizes) -> Sizes:
 
 def refuse_blind_loader(loader: Any) -> None:
     """UsageError for a torch DataLoader that would give every rank the same samples."""
-    sampler = getattr(loader, "sampler", None)
-    if type(sampler) in (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler):
+    batches = getattr(loader, "batch_sampler", None)
+    sampler = getattr(loader if batches is None else batches, "sampler", None)
+    if type(sampler) in _BLIND:
         raise UsageError(f"the train loader gives all {dist.world_size()} ranks the same samples; make it with "
                          f"DataLoader(..., sampler=expkit.dist.get_sampler(dataset, shuffle=...))")  # fmt: skip
 

@@ -22,6 +22,7 @@ from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.data_spec import data_of
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
+from expkit.trainer.epochs import Epochs, augmentation_of
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
 from expkit.trainer.loaders import sizes_of
@@ -127,7 +128,6 @@ class Trainer:
         self._logger = Logger(destinations if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = parse_time("eval_interval", eval_interval)
-        quiet = not data.batch_transforms and (hasattr(loader, "set_epoch") or isinstance(loader, (list, tuple)))
         self._loop = Loop(
             rates=rates_of(schedulers),
             evaluators=evaluators_of(eval_dataloader, state),
@@ -138,7 +138,8 @@ class Trainer:
             reads_loss=where.type == "cpu" or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
             dropout=DefaultStream(where, seed, "dropout", state.rank),
-            augmentation=None if quiet else DefaultStream(where, seed, "augmentation", *[rank] * (rank > 0)),
+            epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),
+            augmentation=augmentation_of(where, seed, rank) if data.batch_transforms else None,
             search=search_of(device_train_microbatch_size, state, self._engine),
             ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
@@ -191,7 +192,8 @@ class Trainer:
         return float(group.get("initial_lr", group["lr"]) * self._loop.rates.at(step, self._state.steps))
 
     def close(self) -> None:
-        """Close callbacks and loggers, each exactly once; calling it again does nothing."""
+        """Close callbacks, loggers and the loader's workers, each exactly once; calling it again does nothing."""
+        self._loop.epochs.close(self._state)
         self._engine.close()
 
     def __enter__(self) -> Self:
