@@ -1,4 +1,4 @@
-"""Suites of algorithms, and of callbacks and loggers: what acts and what only watches."""
+"""Suite of algorithms: what acts on training."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import torch
 
 from expkit.testing.training import bench_for, fresh, train
 from expkit.trainer.algorithm import Algorithm
-from expkit.trainer.callback import Callback
-from expkit.trainer.logger import LoggerDestination
 
 
 def names_its_source(algorithm: Algorithm) -> None:
@@ -77,13 +75,3 @@ def keeps_plain_state(algorithm: Algorithm) -> None:
     loaded = torch.load(file, weights_only=True)
     resumed = fresh(algorithm)
     resumed.load_state_dict(loaded)
-
-
-def changes_no_bit_of_training(callback: Callback) -> None:
-    """Who watches does not act: losses and weights are those of a training without it."""
-    loggers = [fresh(callback)] if isinstance(callback, LoggerDestination) else []
-    done = train(callbacks=[] if loggers else [fresh(callback)], loggers=loggers)
-    without = train()
-    if not callback.changes_training:
-        assert done.losses == without.losses
-        assert all(torch.equal(w, without.weights[name]) for name, w in done.weights.items())

@@ -20,7 +20,7 @@ from typing import Any
 
 from expkit import plugins
 from expkit.plugins import CAPABILITIES, Plugin
-from expkit.testing import methods, parts
+from expkit.testing import methods, parts, watchers
 
 Check = Callable[[Any], None]
 
@@ -80,10 +80,12 @@ _OWN: dict[str, list[Check]] = {
         methods.keeps_plain_state,
     ],
     "callbacks": [
-        methods.changes_no_bit_of_training,
+        watchers.changes_no_bit_of_training,
+        watchers.goes_on_where_it_was,
+        watchers.names_its_series,
     ],
     "loggers": [
-        methods.changes_no_bit_of_training,
+        watchers.changes_no_bit_of_training,
     ],
     "models": [
         parts.answers_every_input_with_logits,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -53,6 +55,15 @@ class Training:
     """The very tensors that the loader gave."""
     draws: list[float]
     """Of another purpose's stream, drawn at each batch."""
+    initial: dict[str, Tensor]
+    """The weights that the first batch found."""
+    optimizer: dict[str, Any]
+    metrics: dict[str, float]
+    """Of the evaluations, each one's newest value."""
+    generators: list[Any]
+    """Where torch's, Python's and numpy's default generators stood at the end."""
+    hooks: int
+    """In the modules and the optimizer at the end."""
 
 
 def train(
@@ -65,11 +76,14 @@ def train(
     bench: Bench | None = None,
     model: nn.Module | None = None,
     microbatch: int | None = None,
+    weights: dict[str, Tensor] | None = None,
 ) -> Training:
     """Train a small network on the bench that the methods need, with an evaluation after every other batch."""
     bench = bench_for(*algorithms) if bench is None else bench
     loader, probe = _Recording(bench.data(seed)), _Probe()
     network = bench.network() if model is None else model
+    if weights is not None:
+        network.load_state_dict(weights)
     trainer = Trainer(
         model=network,
         train_dataloader=loader,
@@ -86,14 +100,41 @@ def train(
     )
     with trainer:
         trainer.fit()
-        weights = {name: tensor.clone() for name, tensor in trainer.state.model.state_dict().items()}
-    return Training(probe.losses, weights, probe.targets, loader.copies, loader.originals, probe.draws)
+        state = trainer.state
+        return Training(
+            losses=probe.losses,
+            weights=_copied(state.model),
+            targets=probe.targets,
+            given=loader.copies,
+            loaded=loader.originals,
+            draws=probe.draws,
+            initial=probe.initial,
+            optimizer=copy.deepcopy(state.optimizer.state_dict()),
+            metrics=dict(state.metrics),
+            generators=[torch.get_rng_state(), random.getstate(), _numpy_state()],
+            hooks=_num_hooks(*state.model.modules(), state.optimizer),
+        )
 
 
 def fresh(plugin: Any) -> Any:
     """Another plug-in of the same class and settings, unused."""
     given = {f.name: getattr(plugin, f.name) for f in dataclasses.fields(plugin) if f.init}
     return type(plugin)(**copy.deepcopy(given))
+
+
+def _copied(model: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def _numpy_state() -> list[Any]:
+    state: Any = np.random.get_state()
+    return [state[0], state[1].tolist(), *state[2:]]
+
+
+def _num_hooks(*owners: object) -> int:
+    """Functions that modules and optimizers keep to call them."""
+    kept = [value for owner in owners for name, value in vars(owner).items() if name.endswith("_hooks")]
+    return sum(len(hooks) for hooks in kept if hooks)
 
 
 def _residual_network() -> nn.Module:
@@ -179,6 +220,11 @@ class _Probe(Callback):
         self.losses: list[float] = []
         self.targets: list[Tensor] = []
         self.draws: list[float] = []
+        self.initial: dict[str, Tensor] = {}
+
+    def batch_start(self, state: State, logger: Any) -> None:
+        if not self.losses:
+            self.initial = _copied(state.model)
 
     def batch_end(self, state: State, logger: Any) -> None:
         self.losses.append(state.train_loss)

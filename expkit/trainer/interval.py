@@ -30,7 +30,7 @@ class Every:
         self._iterations = 1
         if interval.unit is TimeUnit.ITERATION:
             self._iterations, interval = int(interval.value), _iteration_length(interval, state)
-        self._counter, self._length = _resolve(interval.scaled(state.steps.ssr), state)
+        self._counter, self._length = resolve(interval.scaled(state.steps.ssr), state)
         self._next = self._after(getattr(state.timestamp, self._counter))
         self._last = -1
 
@@ -68,7 +68,8 @@ def _iteration_length(interval: Time, state: State) -> Time:
     return state.iteration_length
 
 
-def _resolve(interval: Time, state: State) -> tuple[str, Fraction]:
+def resolve(interval: Time, state: State) -> tuple[str, Fraction]:
+    """The counter of the timestamp that measures an interval, scaled already, and how far it is on that counter."""
     length = Fraction(repr(interval.value))  # 0.1 means a tenth, not the float next to it
     if interval.unit is TimeUnit.DURATION:
         if state.max_duration.unit in OPEN_ENDED:

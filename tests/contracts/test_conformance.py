@@ -33,6 +33,22 @@ MORE: dict[str, list[dict[str, Any]]] = {
         {"min_seq_length": 4, "step_size": 4, "duration": 1.0, "truncate": False},
         {"min_seq_length": 16},
     ],
+    "activation_monitor": [{"interval": "2ba", "ignore_module_types": ["BatchNorm", "relu"]}],
+    "early_stopper": [
+        {"monitor": "train/loss", "patience": "1ba"},
+        {"monitor": "train/loss", "min_delta": 100, "patience": "0ba"},
+        {"monitor": "eval/cross_entropy", "min_delta": 10, "patience": "0.1dur"},
+    ],
+    "memory_monitor": [{"batch_log_interval": 2}],
+    "optimizer_monitor": [{"batch_log_interval": 2}, {"log_optimizer_metrics": False}],
+    "runtime_estimator": [{"skip_batches": 4, "time_unit": "seconds"}],
+    "speed_monitor": [{"window_size": 2, "time_unit": "minutes"}],
+    "system_metrics_monitor": [{"batch_log_interval": 2}],
+    "threshold_stopper": [
+        {"monitor": "train/loss", "threshold": 0.0},
+        {"monitor": "train/loss", "threshold": 100.0, "stop_on_batch": True},
+        {"monitor": "train/loss", "threshold": 100.0},
+    ],
     "console": [{"interval_s": 0}],
     "mlp": [{"hidden": [], "num_classes": 3}, {"dropout": 0.5, "hidden": [8, 8]}],
     "resnet": [{"depth": 8, "width": 4, "in_channels": 1, "stem_stride": 2}],
@@ -63,6 +79,8 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "step": {"step_size": "1ep"},
     "multi_step": {"milestones": ["0.5dur", "0.75dur"]},
     "exponential": {"gamma": 0.9},
+    "early_stopper": {"monitor": "eval/accuracy"},
+    "threshold_stopper": {"monitor": "eval/accuracy", "threshold": 1.0},
 }
 
 

@@ -43,7 +43,7 @@ def test_the_order_of_methods_means_nothing(lab: Lab, order: list[str]) -> None:
         ("optimizer.sgd.dampening=0.0", "name=other"),
         ("metrics.primary.name=eval/f1", "runtime.threads=4"),
         ("metrics.target=0.9", "trainer.checkpoint.keep=last"),
-        ("callbacks.speed_monitor.window=7", "vars.unused=1"),
+        ("callbacks.speed_monitor.window_size=7", "vars.unused=1"),
         ("trainer.microbatch=null", "seed=17"),
     ],
 )

@@ -169,7 +169,7 @@ def test_parameters(lab: Lab) -> None:
         ("trainer.checkpoint.keep: [last]", "does not change what is trained"),
         ("seed: [1, 2]", "seeds have a key of their own"),
         ("vars.unused: [1, 2]", "nothing that is trained depends on it"),
-        ("callbacks.speed_monitor.window: [1, 2]", "values 1 and 2 of the list mean the same trial"),
+        ("callbacks.speed_monitor.window_size: [1, 2]", "values 1 and 2 of the list mean the same trial"),
         ("algorithms.ema.half_life: [1ba]", "ema is a candidate; list its values there"),
     ],
 )

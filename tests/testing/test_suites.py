@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from expkit.testing import methods, parts, suites
+from expkit.testing import methods, parts, suites, watchers
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Metric, Model, Optimizer, Scheduler
@@ -81,7 +81,7 @@ class Meddling(Callback):
 
 def test_a_callback_that_acts_is_caught() -> None:
     with pytest.raises(AssertionError):
-        methods.changes_no_bit_of_training(Meddling())
+        watchers.changes_no_bit_of_training(Meddling())
 
 
 @dataclass
