@@ -77,7 +77,7 @@ def test_row_09_inherited_maps_merge_and_lists_replace_and_explain_says_so(lab: 
     child = "version: 1\nname: child\nextends: [b.yaml, a.yaml]\ncallbacks: {lr_monitor: {}}\n"
     recipe = load_recipe(lab.write("recipes/child.yaml", child))
     assert list(recipe.callbacks) == ["lr_monitor", "speed_monitor", "stopper"]
-    assert recipe.callbacks["speed_monitor"].settings == {"window_size": 3}
+    assert recipe.callbacks["speed_monitor"].settings["window_size"] == 3
     lab.sweep(changed(SWEEP, ("seeds: {count: 5, base: 17}", "seeds: [1, 2, 3]")))
     child = "version: 1\nname: child\nextends: ablate.yaml\nseeds: [9]\n"
     assert load_sweep(lab.write("sweeps/child.yaml", child)).seeds == (9,)
