@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 WORKERS ?= 2
-BENCHES := $(filter-out tests/benchmarks/bare_loop.py,$(wildcard tests/benchmarks/*.py))
+BENCHES := $(filter-out tests/benchmarks/bare_loop.py tests/benchmarks/peer_step.py,$(wildcard tests/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ablate test soak lint bench clean
@@ -31,7 +31,7 @@ bench: .venv/test  ## measure what we claim about speed, as ratios
 	for bench in $(BENCHES); do echo "== $$bench"; OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python $$bench || exit 1; done
 
 clean:  ## remove .venv and what tools left; results in runs/ stay
-	rm -rf .venv dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
+	rm -rf .venv .peers dist .mypy_cache .ruff_cache .hypothesis .pytest_cache
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "expkit needs Python 3.11 or newer; pass one as PYTHON=python3.12" >&2; exit 3; }
