@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from expkit.functional.sgd import require_momentum
 from expkit.trainer.contracts import Optimizer
 
 
@@ -28,11 +29,7 @@ class SGD(Optimizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.nesterov and (self.momentum == 0 or self.dampening):
-            raise ValueError(
-                f"nesterov needs momentum above 0 and dampening 0, but got momentum {self.momentum} and dampening "
-                f"{self.dampening}"
-            )
+        require_momentum(self.nesterov, self.momentum, self.dampening)
 
     def build(self, params: Iterable[Any]) -> Any:
         from torch.optim import SGD as Torch

@@ -65,6 +65,8 @@ MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "sgd": [{"momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}],
     "adamw": [{"lr": 0.1}],
+    "decoupled_sgd": [{"momentum": 0.9, "nesterov": True, "weight_decay": 1e-4}],
+    "decoupled_adamw": [{"lr": 0.1, "amsgrad": True}],
     "constant": [{"warmup": "0.1dur"}, {"alpha": 2.0, "t_max": "0.5ep"}],
     "linear": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"alpha_i": 0.1, "alpha_f": 1.0, "t_max": "1ep"}],
     "cosine": [{"warmup": "0.1dur", "alpha_f": 0.1}, {"warmup": "1dur"}, {"t_max": "0.5dur"}],
