@@ -152,6 +152,7 @@ class _Samples:
 
 
 NOTE = "while loading sample "
+"""What the note at an error begins with."""
 
 
 def number_of(index: Any) -> int:

@@ -1,4 +1,4 @@
-"""Workers of a torch DataLoader: what one that raised or died means, in a sentence; and how to end them all."""
+"""Workers of a torch DataLoader: what one that raised, died or hangs means, in a sentence; and how to end them all."""
 
 from __future__ import annotations
 
@@ -9,27 +9,36 @@ from expkit.duration import Timestamp
 from expkit.errors import TrialFailure
 from expkit.trainer.keyed import NOTE
 
-_RAISED = re.compile(r"Caught \w+ in DataLoader worker process (\d+)\.\n")
+_RAISED = re.compile(r"Caught (\w+) in DataLoader worker process (\d+)\.\n")
 _DIED = re.compile(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]+)\) (?:is killed by signal: (\w[\w ]*)|exited)")
+_HANGS = re.compile(r"DataLoader timed out after ([\d.]+) seconds")
 
 
 def failure_of(error: Exception, now: Timestamp) -> TrialFailure | None:
     """The sentence for an error that a worker of a loader is behind, None for any other."""
-    text = str(error)
-    where = f"batch {now.batch_in_epoch} of epoch {now.epoch}"
+    text, after = str(error), f"after {now.batch} batches of training"
     if raised := _RAISED.match(text):
-        *_, what, last = ["", *filter(None, text.splitlines())]
-        sample, what = (last.removeprefix("while loading "), what) if last.startswith(NOTE) else ("the data", last)
-        return TrialFailure(f"{sample} could not be loaded, at or after {where}, in loader worker {raised[1]}: {what}")
-    if died := _DIED.match(text):
+        what, _, sample = _last_error(text, raised[1]).partition(NOTE)
+        missed = f"sample {sample.strip()}" if sample else "the data"
+        return TrialFailure(f"{missed} could not be loaded, in loader worker {raised[2]}, {after}: {_in_a_line(what)}")
+    if died := _DIED.match(str(error.__cause__)) or _DIED.match(text):  # the cause knows the signal
         how = f"was killed ({died[2].strip()})" if died[2] else "ended by itself"
-        return TrialFailure(
-            f"loader worker with pid {died[1]} {how} at or before {where}; often memory ran out: use fewer workers, or "
-            f"num_workers=0 to see errors where they happen", "signal" if died[2] else "exception",
-        )  # fmt: skip
-    if text.startswith("DataLoader timed out"):
-        return TrialFailure(f"the loader gave no batch within its timeout, at {where}: {text}", "timeout")
+        advice = "often memory ran out: use fewer workers, or num_workers=0 to see errors where they happen"
+        cause = "signal" if died[2] else "exception"
+        return TrialFailure(f"the loader worker with pid {died[1]} {how} {after}; {advice}", cause)
+    if hangs := _HANGS.match(text):
+        return TrialFailure(f"a loader gave no batch within its timeout of {hangs[1]} s, {after}", "timeout")
     return None
+
+
+def _last_error(text: str, name: str) -> str:
+    """`ValueError: not an image ...` at the end of a traceback, notes included."""
+    starts = [found.start() for found in re.finditer(rf"^(?:\w+\.)*{name}(?=:|$)", text, re.MULTILINE)]
+    return text[starts[-1] :] if starts else text.splitlines()[-1]
+
+
+def _in_a_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def end_workers(iterator: Any) -> None:

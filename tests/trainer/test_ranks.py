@@ -18,9 +18,10 @@ from tests.trainer import two_ranks
 ROOT = Path(__file__).parents[2]
 HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
-           "effective_anywhere")  # fmt: skip
-REFUSED = ("refused_loader", "refused_auto", "other_model")
-EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader")
+           "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed")  # fmt: skip
+REFUSED = ("refused_loader", "refused_sampler", "refused_auto", "other_model")
+EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader", "noisy",
+         "noisy_workers", "resumed")  # fmt: skip
 """Cases in double precision without dropout or batch statistics."""
 
 
@@ -118,6 +119,12 @@ def test_a_method_that_did_something_on_any_rank_did_something(two: Path) -> Non
     assert [r["effective"] for r in results(two, "effective_anywhere")] == [{"only_one": True}] * 2
 
 
+def test_random_augmentation_depends_neither_on_ranks_nor_workers_nor_on_where_training_was_resumed(two: Path) -> None:
+    weights = [results(two, name)[0]["weights"] for name in ("noisy", "noisy_workers", "resumed")]
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
 def test_four_ranks_of_which_three_have_none_left(tmp_path: Path) -> None:
     run(tmp_path, ("none_left",), world_size=4)
     ranks = results(tmp_path, "none_left", 4)
@@ -126,7 +133,7 @@ def test_four_ranks_of_which_three_have_none_left(tmp_path: Path) -> None:
 
 
 def test_what_ranks_cannot_do_is_refused_on_all_of_them(two: Path) -> None:
-    for result in results(two, "refused_loader"):
+    for result in results(two, "refused_loader") + results(two, "refused_sampler"):
         assert "gives all 2 ranks the same samples" in result["error"] and "get_sampler" in result["error"]
     assert all("on one rank only" in result["error"] for result in results(two, "refused_auto"))
     assert all("must train the same model" in result["error"] for result in results(two, "other_model"))

@@ -7,7 +7,9 @@ Each case is a function without arguments; what it gives is saved as /folder/<ca
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
 import sys
 import time
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -146,6 +149,58 @@ def torch_loader() -> Result:
         data, size, sampler=dist.get_sampler(data, shuffle=True, seed=3)))  # fmt: skip
 
 
+class Noisy(torch.utils.data.Dataset[Any]):
+    """13 samples with noise from torch, python and numpy."""
+
+    def __len__(self) -> int:
+        return 13
+
+    def __getitem__(self, index: int) -> Any:
+        draw = torch.Generator().manual_seed(index)
+        noise = torch.rand(8) + random.random() + float(np.random.rand())
+        return (torch.randn(8, generator=draw) + noise).double(), index % 4
+
+
+def noisy_loader(shuffle: bool = True, **settings: Any) -> Any:
+    """4 samples a batch over all ranks: 4 4 4 1, of which the second of two ranks gets none."""
+    data = Noisy()
+    sampler = dist.get_sampler(data, shuffle=shuffle, seed=3)
+    return torch.utils.data.DataLoader(data, 4 // dist.world_size(), sampler=sampler, **settings)
+
+
+def noisy() -> Result:
+    return fitted(seeded().double(), train_dataloader=noisy_loader())
+
+
+def noisy_workers() -> Result:
+    return fitted(seeded().double(), train_dataloader=noisy_loader(num_workers=1))
+
+
+def distributed_sampler() -> Result:
+    """DistributedSampler repeats a sample, so that each rank has 7."""
+    data = Noisy()
+    sampler = torch.utils.data.DistributedSampler(data, num_replicas=dist.world_size(), rank=dist.rank())
+    batches = torch.utils.data.BatchSampler(sampler, 2, False)
+    return fitted(seeded().double(), train_dataloader=torch.utils.data.DataLoader(data, batch_sampler=batches))
+
+
+def resumed() -> Result:
+    """Left after three batches of an epoch of four, of which this rank may have only three; another trainer goes on."""
+    ask = Ask("interrupt")
+    left = trainer(seeded().double(), train_dataloader=noisy_loader(), callbacks=[ask], max_duration="3ep")
+    ask.trainer = left
+    with contextlib.suppress(Interruption):
+        left.fit()
+    while left.state.timestamp.batch < 3:  # one rank alone is interrupted a batch earlier
+        left.fit("1ba")
+    t = trainer(seeded().double(), train_dataloader=noisy_loader(), max_duration="3ep")
+    t.state.model.load_state_dict(left.state.model.state_dict())
+    t.state.optimizer.load_state_dict(left.state.optimizer.state_dict())
+    t.state.timestamp = left.state.timestamp
+    t.fit()
+    return summary(t)
+
+
 @dataclass
 class Ask(Callback):
     """Rank 1 alone asks, at batch 2."""
@@ -223,6 +278,13 @@ def sentence(**settings: Any) -> Result:
 def refused_loader() -> Result:
     data = torch.utils.data.TensorDataset(*next(iter(loader(12, 12))))
     return sentence(train_dataloader=torch.utils.data.DataLoader(data, 4, shuffle=True))
+
+
+def refused_sampler() -> Result:
+    data = torch.utils.data.TensorDataset(*next(iter(loader(12, 12))))
+    sampler = torch.utils.data.WeightedRandomSampler([1.0] * 12, 12)
+    batches = torch.utils.data.BatchSampler(sampler, 4, False)
+    return sentence(train_dataloader=torch.utils.data.DataLoader(data, batch_sampler=batches))
 
 
 def refused_auto() -> Result:
