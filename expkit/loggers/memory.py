@@ -15,6 +15,7 @@ class Memory(LoggerDestination):
 
     series: Any = field(default_factory=dict, init=False, repr=False, compare=False)
     hyperparameters: Any = field(default_factory=dict, init=False, repr=False, compare=False)
+    traces: Any = field(default_factory=list, init=False, repr=False, compare=False)
 
     def log_metrics(self, metrics: Mapping[str, float], state: Any) -> None:
         now = state.timestamp
@@ -24,6 +25,9 @@ class Memory(LoggerDestination):
 
     def log_hyperparameters(self, values: Mapping[str, Any], state: Any) -> None:
         self.hyperparameters.update(values)
+
+    def log_traces(self, traces: Mapping[str, Mapping[str, int]], state: Any) -> None:
+        self.traces.append(traces)
 
     def get_timeseries(self, name: str) -> dict[str, list[float]]:
         """Columns of equal length: batch, epoch, sample, token, train_s, cpu_s, wall_s, value; empty if unknown."""

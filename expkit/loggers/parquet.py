@@ -31,6 +31,9 @@ class Parquet(LoggerDestination):
         stamp = (now.batch, now.epoch, now.iteration, now.sample, now.token, state.train_s, state.cpu_s, state.wall_s)
         self._opened().log_many(metrics, stamp)
 
+    def log_traces(self, traces: Mapping[str, Mapping[str, int]], state: Any) -> None:
+        self.log_event("traces", traces, state)
+
     def log_event(self, kind: str, payload: Mapping[str, Any], state: Any) -> None:
         from expkit.store.events import EventLog
 

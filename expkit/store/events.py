@@ -19,7 +19,7 @@ class EventLog:
         self._rank = rank
         self._descriptor = os.open(Layout.events(attempt_dir), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
 
-    def write(self, kind: str, batch: int = 0, **payload: Any) -> None:
+    def write(self, kind: str, batch: int = 0, /, **payload: Any) -> None:
         """Append one event; `kind` is a word of the writer's choice, such as start, checkpoint, effective, end."""
         event = {"utc": now_utc(), "rank": self._rank, "batch": batch, "kind": kind, "payload": strict(payload)}
         line = json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n"

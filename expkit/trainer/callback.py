@@ -19,6 +19,9 @@ class Callback(Plugin):
     def close(self) -> None:
         """Give back files and threads; called exactly once, whatever happened before."""
 
+    def post_close(self) -> None:
+        """What can only be done when all callbacks and loggers are closed; called exactly once, after that."""
+
     def state_dict(self) -> dict[str, Any]:
         """What a resumed run needs, in plain types and tensors."""
         return {}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from expkit.errors import PluginError
 from expkit.plugins import Plugin
-from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.event import REVERSED, Event
@@ -19,6 +21,18 @@ from expkit.trainer.state import State
 Method = Callable[[State, Logger], object]
 Match = Callable[[Event, State], bool]
 _CLOSE_NAME = 0.85
+
+
+@dataclass(slots=True)
+class Turn:
+    """One algorithm's place at one event."""
+
+    label: str
+    match: Match | None
+    """None where its having the method is the answer."""
+    apply: Method
+    times: int = 0
+    """How often it has acted there."""
 
 
 class Engine:
@@ -38,10 +52,7 @@ class Engine:
             refuse_misspelt_events(plugin)
         check_conflicts(state.algorithms, allow)
         algorithms = ordered(state.algorithms)
-        self._listeners = {
-            event: (_acting(algorithms, event), _watching(list(state.callbacks.values()), logger, event))
-            for event in Event
-        }
+        self._listeners = {event: (_acting(algorithms, event), _watching(state, logger, event)) for event in Event}
         self.heard = frozenset(event for event, listeners in self._listeners.items() if any(listeners))
         self.fire = _firing(self.heard, self._run)
         """`fire(event)` calls everybody who listens to it; a tenth of a microsecond where nobody does."""
@@ -49,16 +60,52 @@ class Engine:
         self.closed = False
 
     def close(self) -> None:
-        """Close callbacks and loggers, each exactly once, even where one of them raises; the first error is raised."""
+        """Close callbacks and loggers, then call what they do after that, each exactly once, even where one raises.
+
+        The first error is raised when all have had their turn; the others are its notes.
+        """
         self.closed = True
-        errors: list[Exception] = []
-        while self._open:
+        plugins, self._open = self._open, []
+        first: BaseException | None = None
+        for last_call in [*(plugin.close for plugin in plugins), *(plugin.post_close for plugin in plugins)]:
             try:
-                self._open.pop(0).close()
-            except Exception as e:
-                errors.append(e)
-        if errors:
-            raise errors[0]
+                last_call()
+            except BaseException as e:  # whoever presses Ctrl-C does not want files left open
+                first = e if first is None else _noted(first, e, "then")
+        if first is not None:
+            raise first
+
+    def fail(self, error: BaseException) -> None:
+        """FIT_ERROR, to every listener even where another raises, then the traces; what is raised becomes its notes."""
+        acting, watching = self._listeners[Event.FIT_ERROR]
+        for turn in acting:
+            _noting(error, self._act, [turn], Event.FIT_ERROR)
+        self.clocks.switch("callbacks_s")
+        for _, method in watching:
+            _noting(error, method, self.state, self.logger)
+        _noting(error, self.log_traces)
+        self.clocks.stop()
+
+    def order(self, event: Event) -> list[str]:
+        """Labels of all who are called at an event, first to last."""
+        acting, watching = self._listeners[event]
+        algorithms, others = [turn.label for turn in acting], [label for label, _ in watching if label]
+        return [*others, *algorithms] if event is Event.INIT else [*algorithms, *others]
+
+    def log_traces(self) -> None:
+        """Hand on how often each algorithm acted at each event since the last time, `{label: {event: times}}`."""
+        traces: dict[str, dict[str, int]] = {label: {} for label in self.state.algorithms}
+        for event, (acting, _) in self._listeners.items():
+            for turn in acting:
+                if turn.times:
+                    traces[turn.label][event.value] = turn.times
+                    turn.times = 0
+        if traces:
+            self.logger.log_traces(traces)
+
+    def turns_at(self, events: Iterable[Event]) -> list[Turn]:
+        """The places of all algorithms at these events."""
+        return [turn for event in events for turn in self._listeners[event][0]]
 
     def listeners_to(self, events: Iterable[Event]) -> list[Algorithm | Callback]:
         """Algorithms and callbacks that may act at one of these events."""
@@ -77,17 +124,18 @@ class Engine:
             self._watch(watching)
         self.clocks.switch(before)
 
-    def _act(self, acting: list[tuple[Match | None, Method]], event: Event) -> None:
+    def _act(self, acting: list[Turn], event: Event) -> None:
         if acting:
             self.clocks.switch("algorithms_s")
-            matched = [apply for match, apply in acting if match is None or match(event, self.state)]
-            for apply in matched:
-                apply(self.state, self.logger)
+            matched = [turn for turn in acting if turn.match is None or turn.match(event, self.state)]
+            for turn in matched:
+                turn.apply(self.state, self.logger)
+                turn.times += 1
 
-    def _watch(self, watching: list[Method]) -> None:
+    def _watch(self, watching: list[tuple[str, Method]]) -> None:
         if watching:
             self.clocks.switch("callbacks_s")
-            for method in watching:
+            for _, method in watching:
                 method(self.state, self.logger)
 
 
@@ -110,16 +158,16 @@ def effective(algorithms: Mapping[str, Algorithm]) -> dict[str, bool]:
     return {label: bool(algorithm.effective) for label, algorithm in algorithms.items()}
 
 
-def _acting(algorithms: list[Algorithm], event: Event) -> list[tuple[Match | None, Method]]:
-    """(match or None, apply) of each algorithm that may act; those of event-method form without a question asked."""
-    acting: list[tuple[Match | None, Method]] = []
-    for algorithm in reversed(algorithms) if event in REVERSED else algorithms:
+def _acting(algorithms: Mapping[str, Algorithm], event: Event) -> list[Turn]:
+    """Places of the algorithms that may act; those of event-method form act without a question asked."""
+    acting: list[Turn] = []
+    for label, algorithm in reversed([*algorithms.items()]) if event in REVERSED else algorithms.items():
         if not _hears(algorithm, event):
             continue
         own_match = _matches_itself(algorithm)
         own_apply = own_match or type(algorithm).apply is not Algorithm.apply
-        acting.append((algorithm.match if own_match else None,
-                       _applying(algorithm, event) if own_apply else getattr(algorithm, event.value)))  # fmt: skip
+        apply = _applying(algorithm, event) if own_apply else getattr(algorithm, event.value)
+        acting.append(Turn(label, algorithm.match if own_match else None, apply))
     return acting
 
 
@@ -146,15 +194,28 @@ def _applying(algorithm: Algorithm, event: Event) -> Method:
     return apply
 
 
-def _watching(callbacks: list[Callback], logger: Logger, event: Event) -> list[Method]:
+def _watching(state: State, logger: Logger, event: Event) -> list[tuple[str, Method]]:
     """Callbacks, then loggers; between them a batch's held record is handed on. Loggers first at INIT."""
-    watching, logging = _methods(callbacks, event), _methods(logger.destinations, event)
+    watching = _methods(state.callbacks.items(), event)
+    logging = _methods(((name_of(destination), destination) for destination in logger.destinations), event)
     if event is Event.INIT:
         return [*logging, *watching]
     if event in (Event.BATCH_END, Event.FIT_ERROR) and logger.destinations:
-        return [*watching, lambda state, logger: logger.release(), *logging]
+        return [*watching, ("", lambda state, logger: logger.release()), *logging]
     return [*watching, *logging]
 
 
-def _methods(callbacks: Iterable[Callback], event: Event) -> list[Method]:
-    return [getattr(callback, event.value) for callback in callbacks if hasattr(callback, event.value)]
+def _methods(callbacks: Iterable[tuple[str, Callback]], event: Event) -> list[tuple[str, Method]]:
+    return [(name, getattr(callback, event.value)) for name, callback in callbacks if hasattr(callback, event.value)]
+
+
+def _noting(error: BaseException, call: Callable[..., object], *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except Exception as e:
+        _noted(error, e, "and a listener to fit_error")
+
+
+def _noted(first: BaseException, later: BaseException, who: str) -> BaseException:
+    first.add_note(f"{who} raised {type(later).__name__}: {later}")
+    return first

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,8 @@ class Evaluator:
     data: DataSpec
     metrics: dict[str, Any]
     """Metric by name: reset, update(outputs, targets), compute."""
+    subset_num_batches: int | None = None
+    """How many batches are looked at; None for all."""
 
 
 def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> None:
@@ -35,47 +38,58 @@ def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> N
         share_buffers(state.model)
     engine.fire(Event.EVAL_BEFORE_ALL)
     for evaluator in evaluators:
-        with _set_aside(state, evaluator):
-            _run(state, engine, evaluator)
+        run(state, engine, evaluator)
     engine.fire(Event.EVAL_AFTER_ALL)
     state.evaluated_at = state.timestamp.batch
 
 
-class _set_aside:
-    """While inside, the model is in eval mode and the state's batch, outputs and loss are the evaluator's to use."""
+class set_aside:
+    """Lends the state's batch, outputs and loss, and lets the model go into eval mode; afterwards all is as it was."""
 
-    def __init__(self, state: State, evaluator: Evaluator) -> None:
-        self.state, self.evaluator = state, evaluator
+    def __init__(self, state: State, data: DataSpec, name: str | None) -> None:
+        self.state, self.data, self.name = state, data, name
 
     def __enter__(self) -> None:
-        self.kept = (self.state.batch, self.state.outputs, self.state.loss, self.state.data)
-        self.training = [module for module in self.state.model.modules() if module.training]
-        self.state.eval_name, self.state.data = self.evaluator.name, self.evaluator.data
+        state = self.state
+        self.kept = (state.batch, state.outputs, state.loss, state.data, state.eval_name)
+        self.training = [module for module in state.model.modules() if module.training]
+        state.data, state.eval_name = self.data, self.name
 
     def __exit__(self, *_: object) -> None:
-        self.state.batch, self.state.outputs, self.state.loss, self.state.data = self.kept
-        self.state.eval_name = None
+        state = self.state
+        state.batch, state.outputs, state.loss, state.data, state.eval_name = self.kept
         for module in self.training:
             module.training = True  # each as it was: a frozen BatchNorm stays frozen
 
 
-def _run(state: State, engine: Engine, evaluator: Evaluator) -> None:
-    clocks, model = engine.clocks, state.model
+def run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]:
+    """One evaluator from EVAL_START to EVAL_END; gives its metrics by the names of their series."""
+    with set_aside(state, evaluator.data, evaluator.name):
+        return _run(state, engine, evaluator)
+
+
+def batches_of(state: State, subset: int | None) -> Iterator[Any]:
+    """The batches of `state.data` on the device, all or the first `subset`; without those that other ranks have."""
+    for batch in itertools.islice(state.data.dataloader, subset):
+        batch = state.data.transformed(batch)
+        if state.data.num_samples(batch):
+            yield state.data.transformed_microbatch(to_device(batch, state.device))
+
+
+def _run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]:
+    clocks = engine.clocks
     engine.fire(Event.EVAL_START)
     before = clocks.switch("eval_s")
-    model.eval()
+    state.model.eval()
     for metric in evaluator.metrics.values():
         metric.reset()
     with torch.no_grad():
-        for batch in state.data.dataloader:
-            batch = state.data.transformed(batch)
-            if state.data.num_samples(batch) == 0:
-                continue  # other ranks have all of it
-            state.batch = state.data.transformed_microbatch(to_device(batch, state.device))
+        for batch in batches_of(state, evaluator.subset_num_batches):
+            state.batch = batch
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)
             with autocast(state.device, state.precision):
-                state.outputs = model(state.inputs)
+                state.outputs = state.model(state.inputs)
             engine.fire(Event.EVAL_AFTER_FORWARD)
             for metric in evaluator.metrics.values():
                 metric.update(state.outputs, state.targets)
@@ -89,3 +103,4 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> None:
     engine.logger.log_metrics(values)
     clocks.switch(before)
     engine.fire(Event.EVAL_END)
+    return values

@@ -21,8 +21,6 @@ class Sizes:
 
 def sizes_of(data: DataSpec, subset: int | None = None) -> Sizes:
     """Counts of one epoch, of `subset` batches at most; UsageError for a loader without a length or without a batch."""
-    if subset is not None and subset < 1:
-        raise UsageError(f"a subset is a number of batches, at least 1, or None for all, but got {subset}")
     loader = data.dataloader
     whole = _length(loader, subset)
     if whole == 0:
@@ -34,6 +32,13 @@ def sizes_of(data: DataSpec, subset: int | None = None) -> Sizes:
     batch_size = getattr(loader, "batch_size", None) or 0
     samples = _samples(loader, batches, batch_size) if batches == whole else batches * batch_size  # all of them full
     return Sizes(batches, batch_size, samples, getattr(loader, "num_tokens", 0) * batches // whole)
+
+
+def check_subset(what: str, subset: int | None) -> int | None:
+    """How many batches to use, None for all; UsageError for what is neither."""
+    if subset is not None and subset < 1:
+        raise UsageError(f"{what} must be a number of batches, at least 1, or None for all, but got {subset}")
+    return subset
 
 
 def _length(loader: Any, unknown: int | None) -> int:

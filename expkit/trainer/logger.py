@@ -31,8 +31,8 @@ class LoggerDestination(Callback):
     def log_images(self, name: str, images: Any, state: State) -> None:
         """Images of shape (N, C, H, W) or (C, H, W), values 0 to 1."""
 
-    def log_traces(self, traces: Mapping[str, Any], state: State) -> None:
-        """Which algorithms acted where."""
+    def log_traces(self, traces: Mapping[str, Mapping[str, int]], state: State) -> None:
+        """How often each algorithm acted at each event, `{label: {event: times}}`; once at the end of a fit."""
 
     def log_event(self, kind: str, payload: Mapping[str, Any], state: State) -> None:
         """Something that happened once, such as a microbatch made smaller; JSON values."""
@@ -90,8 +90,8 @@ class Logger:
         for destination in self.destinations:
             destination.log_images(name, images, self._state)
 
-    def log_traces(self, traces: Mapping[str, Any]) -> None:
-        """Which algorithms acted where."""
+    def log_traces(self, traces: Mapping[str, Mapping[str, int]]) -> None:
+        """How often each algorithm acted at each event, `{label: {event: times}}`; once at the end of a fit."""
         for destination in self.destinations:
             destination.log_traces(traces, self._state)
 

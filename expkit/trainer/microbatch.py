@@ -17,7 +17,7 @@ import torch
 
 from expkit.errors import TrialFailure
 from expkit.trainer.batch import tensors
-from expkit.trainer.engine import Engine
+from expkit.trainer.engine import Engine, Turn
 from expkit.trainer.event import Event
 from expkit.trainer.out_of_memory import is_out_of_memory
 from expkit.trainer.state import State
@@ -34,11 +34,11 @@ class Search:
 
     def __init__(self, state: State, engine: Engine) -> None:
         self._state, self._engine = state, engine
-        self._listeners = engine.listeners_to(TRIED)
+        self._listeners, self._turns = engine.listeners_to(TRIED), engine.turns_at(TRIED)
 
     def until_it_fits(self, attempt: Callable[[], T]) -> T:
         """What `attempt` gives at the first size that fits; TrialFailure, cause oom, where one sample does not."""
-        notes = _Notes(self._state, self._listeners)
+        notes = _Notes(self._state, self._listeners, self._turns)
         while True:
             draft = self._engine.logger.draft()
             try:
@@ -81,13 +81,14 @@ class Search:
 class _Notes:
     """Everything an attempt may leave a trace in, as it was before; parameters are not, nothing steps them."""
 
-    def __init__(self, state: State, listeners: list[Any]) -> None:
+    def __init__(self, state: State, listeners: list[Any], turns: list[Turn]) -> None:
         self._state = state
         self.batch = state.batch
         self._generators = Kept(state.device)
         self._tensors = [(tensor, tensor.clone()) for tensor in tensors(state.batch)]  # a layer may write into it
         self._buffers = [(m._buffers, dict(m._buffers)) for m in state.model.modules() if m._buffers]
         self._tensors += [(b, b.clone()) for _, named in self._buffers for b in named.values() if b is not None]
+        self._turns = [(turn, turn.times) for turn in turns]
         self._listeners = [(one, dict(vars(one)), copy.deepcopy(one.state_dict())) for one in listeners]
 
     def put_back(self) -> None:
@@ -105,4 +106,6 @@ class _Notes:
             vars(listener).update(attributes)
             if content:
                 listener.load_state_dict(copy.deepcopy(content))
+        for turn, times in self._turns:
+            turn.times = times
         self._generators.put_back()

@@ -8,17 +8,17 @@ from expkit.errors import PluginError
 from expkit.trainer.algorithm import Algorithm, name_of
 
 
-def ordered(algorithms: Mapping[str, Algorithm]) -> list[Algorithm]:
+def ordered(algorithms: Mapping[str, Algorithm]) -> dict[str, Algorithm]:
     """Topological by declared before/after, then by name and label; PluginError for a circle."""
     waiting = {label: _earlier(label, algorithms) for label in algorithms}
-    result: list[Algorithm] = []
+    result: dict[str, Algorithm] = {}
     while waiting:
         ready = [label for label, earlier in waiting.items() if not earlier & waiting.keys()]
         if not ready:
             raise PluginError(f"the algorithms {', '.join(sorted(waiting))} each want to come before another of them")
         first = min(ready, key=lambda label: (name_of(algorithms[label]), label))
         del waiting[first]
-        result.append(algorithms[first])
+        result[first] = algorithms[first]
     return result
 
 

@@ -134,13 +134,11 @@ def labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:
     return labelled
 
 
-def evaluators_of(given: Any, state: State) -> list[Evaluator]:
-    """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own."""
+def evaluators_of(given: Any, state: State, subset: int | None = None) -> list[Evaluator]:
+    """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own; of `subset` batches."""
     named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
-    return [
-        Evaluator(name, data_of(data, seed=state.seed, rank=state.rank, world_size=state.world_size), _metrics(state))
-        for name, data in named.items()
-    ]
+    place = {"seed": state.seed, "rank": state.rank, "world_size": state.world_size}
+    return [Evaluator(name, data_of(data, **place), _metrics(state), subset) for name, data in named.items()]
 
 
 def _metrics(state: State) -> dict[str, Any]:

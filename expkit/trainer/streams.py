@@ -7,10 +7,11 @@ Purposes in use: init, data (key: epoch), augmentation (epoch and sample; batch 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -86,6 +87,18 @@ class Kept:
         """Make them as they were; may be called again."""
         for restore, value in self._states:
             restore(value)
+
+
+@contextlib.contextmanager
+def seed_context(device: torch.device, seed: int, purpose: str, *key: int) -> Iterator[None]:
+    """Inside, everybody's default generators start at a stream; afterwards they go on where they were."""
+    kept = Kept(device)
+    try:
+        seed_default(device, seed, purpose, *key)
+        seed_python(seed, purpose, *key)
+        yield
+    finally:
+        kept.put_back()
 
 
 @functools.lru_cache(maxsize=256)

@@ -6,8 +6,10 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import torch
@@ -20,12 +22,13 @@ from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.data_spec import data_of
+from expkit.trainer.deterministic import deterministic
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.epochs import Epochs, augmentation_of
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import sizes_of
+from expkit.trainer.loaders import check_subset, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
 from expkit.trainer.parts import (
@@ -43,6 +46,7 @@ from expkit.trainer.parts import (
 from expkit.trainer.precision import check_precision, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.schedule import OPEN_ENDED, total_steps
+from expkit.trainer.standalone import evaluate_alone, predict
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
 
@@ -69,6 +73,8 @@ class Trainer:
         eval_interval: str | Time = "1ep",
         iteration_length: str | Time | None = None,
         train_subset_num_batches: int | None = None,
+        eval_subset_num_batches: int | None = None,
+        deterministic_mode: bool = False,
         ssr: float = 1.0,
         allow: Iterable[tuple[str, str]] = (),
         dist_timeout: float | str = dist.TIMEOUT_S,
@@ -84,12 +90,15 @@ class Trainer:
         largest that fits: the whole batch, half of it after each out-of-memory.
         `iteration_length`: in ep, ba, sp or tok; None makes each fit an iteration.
         `train_subset_num_batches`: an epoch is that many batches of the loader, which then needs no length.
+        `eval_subset_num_batches`: an evaluation is that many batches of its loader.
+        `deterministic_mode`: only operations with the same bits every time; torch names one that cannot, and is slower.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
         `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
         `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
         """
         self._clocks = Clocks(setup_started)
+        self._deterministic = deterministic_mode
         seed_default(torch.device("cpu"), seed, "init")
         seed_python(seed, "init")
         module = model.build() if isinstance(model, Model) else model
@@ -99,7 +108,10 @@ class Trainer:
         dist.initialize(where.type, timeout_s=seconds_of("dist_timeout", dist_timeout))
         rank, world_size = dist.rank(), dist.world_size()
         data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size)
-        loader, own = data.dataloader, sizes_of(data, train_subset_num_batches)
+        loader, own = (
+            data.dataloader,
+            sizes_of(data, check_subset("train_subset_num_batches", train_subset_num_batches)),
+        )
         if world_size > 1:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
@@ -130,7 +142,9 @@ class Trainer:
         self._eval_interval = parse_time("eval_interval", eval_interval)
         self._loop = Loop(
             rates=rates_of(schedulers),
-            evaluators=evaluators_of(eval_dataloader, state),
+            evaluators=evaluators_of(
+                eval_dataloader, state, check_subset("eval_subset_num_batches", eval_subset_num_batches)
+            ),
             eval_every=Every(self._eval_interval, state),
             iterations=self._iterations(),
             scaler=scaler_of(precision, where, state.algorithms),
@@ -143,8 +157,13 @@ class Trainer:
             search=search_of(device_train_microbatch_size, state, self._engine),
             ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
-        for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
-            self._engine.fire(event)
+        try:
+            with deterministic(deterministic_mode):
+                for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
+                    self._engine.fire(event)
+        except BaseException as e:
+            self._close_after(e)  # nobody else could
+            raise
 
     def fit(self, duration: str | Time | None = None, *, until: str | Time | None = None) -> None:
         """Train until `max_duration`, for `duration` more, or up to `until`; a fit that was stopped goes on.
@@ -153,8 +172,7 @@ class Trainer:
         by a run that was resumed, nothing is trained.
         """
         state = self._state
-        if self._engine.closed:
-            raise UsageError("the trainer is closed; make a new one to train again")
+        self._refuse_if_closed("train")
         if duration is not None and until is not None:
             raise UsageError(f"give fit duration or until, but not both: duration={duration}, until={until}")
         if duration is not None:
@@ -172,15 +190,47 @@ class Trainer:
         self._loop.eval_every = Every(self._eval_interval, state)
         self._loop.iterations = self._iterations()
         try:
-            with torch.autocast(state.device.type, enabled=False):  # the user's own would reach the backward pass
+            with self._at_work():
                 fit(state, self._engine, self._loop)
         except BaseException as e:
             self._clocks.stop()
             state.error = e
             if self._loop.ranks and e is not self._loop.ranks.interruption:  # nobody else knows yet
                 dist.shutdown()
-            self._tell(e)
+            self._engine.fail(e)
             raise
+        self._engine.log_traces()
+
+    def eval(self, eval_dataloader: Any = None, *, subset_num_batches: int | None = None) -> dict[str, float]:
+        """Evaluate now, log the metrics at the batch that training has come to, and give them by their series' names.
+
+        `eval_dataloader`: as for the trainer, by default what it was given. `subset_num_batches`: only so many batches.
+        """
+        self._refuse_if_closed("evaluate")
+        subset = check_subset("subset_num_batches", subset_num_batches)
+        evaluators = self._loop.evaluators
+        if eval_dataloader is not None:
+            evaluators = evaluators_of(eval_dataloader, self._state)
+        if not evaluators:
+            raise UsageError("there is nothing to evaluate on; give an eval_dataloader")
+        if subset is not None:
+            evaluators = [replace(evaluator, subset_num_batches=subset) for evaluator in evaluators]
+        with self._at_work():
+            return evaluate_alone(self._state, self._engine, evaluators)
+
+    def predict(
+        self, dataloader: Any, *, subset_num_batches: int | None = None, return_outputs: bool = True
+    ) -> list[Any]:
+        """The model's outputs for each batch, on the CPU; several ranks each have those of their own batches.
+
+        `dataloader`: as for the trainer; batches need no targets. Without `return_outputs` nothing is kept, the list is
+        empty: listeners to PREDICT_BATCH_END find them in `state.outputs`.
+        """
+        self._refuse_if_closed("predict")
+        state, subset = self._state, check_subset("subset_num_batches", subset_num_batches)
+        data = data_of(dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
+        with self._at_work():
+            return predict(state, self._engine, data, subset, return_outputs=return_outputs)
 
     def request_stop(self, reason: str, exit_code: int = 143) -> None:
         """Leave `fit` after the step under way with Interruption; may be called by a signal handler."""
@@ -192,20 +242,33 @@ class Trainer:
         return float(group.get("initial_lr", group["lr"]) * self._loop.rates.at(step, self._state.steps))
 
     def close(self) -> None:
-        """Close callbacks, loggers and the loader's workers, each exactly once; calling it again does nothing."""
-        self._loop.epochs.close(self._state)
-        self._engine.close()
+        """Close callbacks, loggers and the loader's workers, each exactly once; the first error is raised.
+
+        Calling it again does nothing.
+        """
+        try:
+            self._loop.epochs.close(self._state)
+        finally:
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._close_after(error)
 
     @property
     def state(self) -> State:
         """The record of this training."""
         return self._state
+
+    @property
+    def engine(self) -> Engine:
+        """Who fires the events; `engine.order(event)` shows who is called at one."""
+        return self._engine
 
     @property
     def logger(self) -> Logger:
@@ -237,6 +300,24 @@ class Trainer:
         """Whether training ended because its loss was nan or inf."""
         return self._state.stop_reason == "diverged"
 
+    def _refuse_if_closed(self, what: str) -> None:
+        if self._engine.closed:
+            raise UsageError(f"the trainer is closed; make a new one to {what}")
+
+    def _close_after(self, error: BaseException) -> None:
+        """Close because of an error, which stays the first one."""
+        try:
+            self.close()
+        except Exception as e:
+            error.add_note(f"and closing raised {type(e).__name__}: {e}")
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Around everything that calls the model."""
+        unmixed = torch.autocast(self._state.device.type, enabled=False)  # one of the user's would reach backward
+        with unmixed, deterministic(self._deterministic):
+            yield
+
     def _extend(self, duration: Time) -> None:
         """Move the end to `duration` from here, in its unit (whole batches for epochs, which may be under way)."""
         state = self._state
@@ -260,12 +341,6 @@ class Trainer:
     def _iterations(self) -> Every | None:
         length = self._state.iteration_length
         return None if length is None else Every(length, self._state)
-
-    def _tell(self, error: BaseException) -> None:
-        try:
-            self._engine.fire(Event.FIT_ERROR)
-        except Exception as e:
-            error.add_note(f"and a listener to fit_error raised {type(e).__name__}: {e}")
 
 
 def _place(state: State) -> str:

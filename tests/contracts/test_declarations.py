@@ -30,9 +30,9 @@ def test_the_golden_sweep_of_real_methods_has_168_trials_because_they_declare_no
 
 
 def test_the_order_is_one_whatever_the_order_of_a_list() -> None:
-    names = [type(method).__name__ for method in ordered(methods())]
+    names = [type(method).__name__ for method in ordered(methods()).values()]
     backwards = dict(reversed(methods().items()))
-    assert [type(method).__name__ for method in ordered(backwards)] == names
+    assert [type(method).__name__ for method in ordered(backwards).values()] == names
     for earlier, later in [
         ("SelectiveBackprop", "ColOut"),
         ("SelectiveBackprop", "ProgressiveResizing"),

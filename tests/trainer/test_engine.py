@@ -75,7 +75,7 @@ def test_order_is_declared_and_does_not_depend_on_the_list(given: tuple[type[Alg
 
 def test_without_declarations_names_decide() -> None:
     pair = {"z": Apple(), "a": Quince()}
-    assert [name_of(a) for a in ordered(pair)] == ["apple", "quince"]
+    assert [name_of(a) for a in ordered(pair).values()] == ["apple", "quince"]
 
 
 def test_a_circle_is_an_error_that_names_it() -> None:
@@ -179,34 +179,131 @@ def test_a_listener_to_fit_error_that_raises_does_not_hide_the_first_error() -> 
     assert "second" in caught.value.__notes__[0]
 
 
-def test_close_happens_exactly_once_also_where_one_raises() -> None:
-    class Broken(Callback):
-        def close(self) -> None:
-            CALLED.append("broken")
-            raise OSError("disk full")
+def test_every_listener_to_fit_error_is_called_also_after_one_that_raises() -> None:
+    class Boom(Callback):
+        def batch_end(self, state: Any, logger: Any) -> None:
+            raise ZeroDivisionError("first")
 
+        def fit_error(self, state: Any, logger: Any) -> None:
+            raise KeyError("second")
+
+    class Breaking(Algorithm):
+        def fit_error(self, state: Any, logger: Any) -> None:
+            raise OSError("third")
+
+    listener = recorder()
+    with pytest.raises(ZeroDivisionError, match="first") as caught:
+        trainer(algorithms=[dataclass(Breaking)()], callbacks=[dataclass(Boom)(), listener]).fit()
+    assert listener.seen.count(Event.FIT_ERROR) == 1
+    assert ["third" in note or "second" in note for note in caught.value.__notes__] == [True, True]
+
+
+@dataclass
+class Closing(Callback):
+    """Notes its closing; raises what it is told to."""
+
+    name: str = "one"
+    at_close: str = ""
+    at_post_close: str = ""
+
+    def close(self) -> None:
+        CALLED.append(f"{self.name} close")
+        if self.at_close:
+            raise OSError(self.at_close)
+
+    def post_close(self) -> None:
+        CALLED.append(f"{self.name} post_close")
+        if self.at_post_close:
+            raise OSError(self.at_post_close)
+
+
+def test_close_and_post_close_happen_exactly_once_and_loggers_close_last() -> None:
     memory = Memory()
-    t = trainer(callbacks=[dataclass(Broken)()], loggers=[memory])
-    with pytest.raises(OSError, match="disk full"):
+    t = trainer(callbacks=[Closing(), Closing("two")], loggers=[memory], max_duration="1ba")
+    t.fit()
+    t.close()
+    t.close()
+    assert CALLED == ["one close", "two close", "one post_close", "two post_close"]
+    assert memory.closed == 1
+    for call in (t.fit, t.eval, lambda: t.predict([])):
+        with pytest.raises(UsageError, match="closed"):
+            call()
+
+
+def test_one_that_raises_keeps_no_other_from_being_closed_and_the_first_error_wins() -> None:
+    memory = Memory()
+    t = trainer(callbacks=[Closing("one", "first", "third"), Closing("two", "second", "fourth")], loggers=[memory])
+    with pytest.raises(OSError, match="first") as caught:
         t.close()
     t.close()
-    assert (CALLED, memory.closed) == (["broken"], 1)
-    with pytest.raises(UsageError, match="closed"):
+    assert CALLED == ["one close", "two close", "one post_close", "two post_close"]
+    assert memory.closed == 1
+    assert str(caught.value) == "first"
+    assert caught.value.__notes__ == [f"then raised OSError: {word}" for word in ("second", "third", "fourth")]
+
+
+def test_ctrl_c_while_closing_leaves_nothing_open() -> None:
+    class Stuck(Callback):
+        def close(self) -> None:
+            raise KeyboardInterrupt
+
+    memory = Memory()
+    with pytest.raises(KeyboardInterrupt):
+        trainer(callbacks=[dataclass(Stuck)()], loggers=[memory]).close()
+    assert memory.closed == 1
+
+
+def test_closing_after_an_error_does_not_hide_it() -> None:
+    with pytest.raises(ZeroDivisionError) as caught, trainer(callbacks=[Closing("one", "disk full")]):
+        raise ZeroDivisionError
+    assert "disk full" in caught.value.__notes__[0]
+    assert CALLED == ["one close", "one post_close"]
+
+
+@pytest.mark.parametrize("event", ["init", "before_load", "after_load"])
+def test_an_error_while_the_trainer_is_made_closes_what_is_open(event: str) -> None:
+    def boom(self: Any, state: Any, logger: Any) -> None:
+        raise ZeroDivisionError("boom")
+
+    memory = Memory()
+    broken = dataclass(type("Broken", (Callback,), {event: boom}))()
+    with pytest.raises(ZeroDivisionError, match="boom") as caught:
+        trainer(callbacks=[broken, Closing("one", "disk full")], loggers=[memory])
+    assert (CALLED, memory.closed) == (["one close", "one post_close"], 1)
+    assert "disk full" in caught.value.__notes__[0]
+
+
+HANDLERS = """
+import atexit, signal, sys, threading
+before = [signal.getsignal(s) for s in signal.valid_signals()]
+from expkit.trainer import event, algorithm, callback, logger, contracts
+assert 'torch' not in sys.modules
+import torch, torch.utils.data, torch._dynamo
+count = atexit._ncallbacks()
+from expkit import Trainer, algorithms, callbacks, loggers
+import expkit.trainer.engine
+
+def train():
+    model = torch.nn.Linear(2, 2)
+    data = [(torch.zeros(2, 2), torch.zeros(2, dtype=torch.long))]
+    with Trainer(model=model, train_dataloader=data, optimizers=torch.optim.SGD(model.parameters(), lr=0.1),
+                 max_duration="2ba", device="cpu", algorithms=[algorithms.EMA()], loggers=[loggers.Memory()]) as t:
         t.fit()
+    done.append(t.state.timestamp.batch)
+
+done = []
+train()
+thread = threading.Thread(target=train)  # where no handler could be installed, as under Ray
+thread.start(); thread.join()
+assert done == [2, 2]
+assert before == [signal.getsignal(s) for s in signal.valid_signals()]
+assert count == atexit._ncallbacks(), (count, atexit._ncallbacks())
+"""
 
 
-def test_importing_the_contracts_loads_no_torch_and_the_engine_installs_no_handler() -> None:
-    code = (
-        "import sys, signal, atexit\n"
-        "before = [signal.getsignal(s) for s in signal.valid_signals()]\n"
-        "from expkit.trainer import event, algorithm, callback, logger, contracts\n"
-        "assert 'torch' not in sys.modules\n"
-        "import torch; count = atexit._ncallbacks()\n"
-        "import expkit.trainer.trainer\n"
-        "assert before == [signal.getsignal(s) for s in signal.valid_signals()]\n"
-        "assert count == atexit._ncallbacks(), (count, atexit._ncallbacks())\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_neither_import_nor_training_installs_a_handler_and_contracts_load_no_torch() -> None:
+    """composer#3151: handlers put in place on import crash in threads and under Ray."""
+    subprocess.run([sys.executable, "-c", HANDLERS], check=True)
 
 
 def test_same_name_twice_gets_numbered_labels() -> None:
