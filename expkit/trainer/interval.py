@@ -11,6 +11,7 @@ from expkit.errors import UsageError
 from expkit.trainer.schedule import OPEN_ENDED
 
 if TYPE_CHECKING:
+    from expkit.duration import Timestamp
     from expkit.trainer.state import State
 
 _COUNTERS = {TimeUnit.SAMPLE: "sample", TimeUnit.TOKEN: "token", TimeUnit.SECOND: "train_s"}
@@ -23,15 +24,18 @@ class Every:
     so a resumed training is due where it would have been.
     """
 
-    def __init__(self, interval: Time, state: State) -> None:
-        """`interval` is taken as the recipe has it and scaled by the state's ssr."""
+    def __init__(self, interval: Time, state: State, *, since: Timestamp | None = None) -> None:
+        """`interval` is taken as the recipe has it and scaled by the state's ssr.
+
+        `since`: where the last multiple was looked for, by default where training is.
+        """
         if interval.value <= 0:
             raise UsageError(f"an interval must be positive, but got {interval}")
         self._iterations = 1
         if interval.unit is TimeUnit.ITERATION:
             self._iterations, interval = int(interval.value), _iteration_length(interval, state)
         self._counter, self._length = resolve(interval.scaled(state.steps.ssr), state)
-        self._next = self._after(getattr(state.timestamp, self._counter))
+        self._next = self._after(getattr(since or state.timestamp, self._counter))
         self._last = -1
 
     def due(self, state: State, *, ended: bool = False) -> bool:

@@ -70,8 +70,7 @@ def _fit(state: State, engine: Engine, loop: Loop) -> None:
     if loop.ranks:
         loop.ranks.meet()
     engine.clocks.start()
-    if state.timestamp.batch_in_epoch >= state.steps.per_epoch:
-        _end(state, engine, loop)  # it was left after the last batch of an epoch, and before its end
+    _end(state, engine, loop)  # where training was left between the last batch of an epoch or iteration and its end
     while not _ended(state, loop):
         _begin(state, engine, loop)
         _batch(state, engine, loop)

@@ -339,8 +339,11 @@ class Trainer:
         return True
 
     def _iterations(self) -> Every | None:
-        length = self._state.iteration_length
-        return None if length is None else Every(length, self._state)
+        state = self._state
+        if state.iteration_length is None:
+            return None
+        done = state.timestamp.batch_in_iteration == 0  # else the last batch may have been the one that ends it
+        return Every(state.iteration_length, state, since=state.timestamp if done else state.previous_timestamp)
 
 
 def _place(state: State) -> str:

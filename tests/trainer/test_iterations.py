@@ -125,6 +125,25 @@ def test_an_error_leaves_the_iteration_open() -> None:
     assert (diary.starts, diary.ends) == ([0], [4])
 
 
+@pytest.mark.parametrize("moment", ["batch_end", "batch_checkpoint", "epoch_end", "epoch_checkpoint"])
+@pytest.mark.parametrize("length", ["4ba", "1ep", "24sp"])
+def test_an_iteration_that_an_error_kept_from_ending_ends_first_in_the_next_fit(moment: str, length: str) -> None:
+    def boom(self: Any, state: Any, logger: Any) -> None:
+        if state.timestamp.batch == 4 and not self.failed:
+            self.failed = True
+            raise ZeroDivisionError
+
+    broken = dataclass(type("Broken", (Callback,), {moment: boom, "failed": False}))()
+    diary, listener = Diary(), recorder()
+    t = trainer(train_dataloader=batches(4), iteration_length=length, callbacks=[broken, diary, listener])
+    with pytest.raises(ZeroDivisionError):
+        t.fit()
+    assert diary.ends == []
+    t.fit()
+    assert diary.ends == [4, 8] and diary.starts == [0, 4]
+    assert listener.seen.count(Event.EPOCH_END) == (1 if moment == "epoch_end" else 2)  # it had failed there
+
+
 @pytest.mark.parametrize(("interval", "at"), [("1iter", [3, 6, 9, 12]), ("2iter", [6, 12]), ("3iter", [9, 12])])
 def test_evaluations_are_due_with_the_batch_that_ends_an_iteration(interval: str, at: list[int]) -> None:
     memory = Memory()
