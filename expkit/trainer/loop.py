@@ -41,7 +41,8 @@ class Loop:
     closure: bool
     """Whether an algorithm needs the optimizer to compute gradients again."""
     reads_loss: bool
-    """Whether the loss is read at every step: on CPUs, and elsewhere where somebody logs it."""
+    """Whether the loss is read at every step: on CPUs, by several ranks, which must agree that it is finite though only
+    the first of them logs, and elsewhere where somebody logs it."""
     watched: bool
     """Whether there are callbacks or loggers; without them the CPU clock need not be read at every step."""
     dropout: DefaultStream

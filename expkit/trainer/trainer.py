@@ -149,7 +149,7 @@ class Trainer:
             iterations=self._iterations(),
             scaler=scaler_of(precision, where, state.algorithms),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
-            reads_loss=where.type == "cpu" or bool(self._logger.destinations),
+            reads_loss=where.type == "cpu" or world_size > 1 or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
             dropout=DefaultStream(where, seed, "dropout", state.rank),
             epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),

@@ -40,7 +40,8 @@ class Counting(Net):
 def fitted(callbacks: list[Any], **settings: Any) -> Result:
     memory = Memory()
     t = trainer(seeded(Counting), loggers=[memory], callbacks=callbacks, eval_dataloader=loader(13, 4),
-                **{"train_dataloader": loader(21, 6), "eval_interval": "3ba", "max_duration": "3ep", **settings})  # fmt: skip
+                **{"train_dataloader": loader(21, 6), "eval_interval": "3ba", "max_duration": "3ep",
+                   **settings})  # fmt: skip
     try:
         t.fit()
         error = None

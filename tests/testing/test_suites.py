@@ -80,8 +80,80 @@ class Meddling(Callback):
 
 
 def test_a_callback_that_acts_is_caught() -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="are not as they are without it"):
         watchers.changes_no_bit_of_training(Meddling())
+
+
+@dataclass
+class Untidy(Callback):
+    """Records the loss and its mean over what it has seen, `mine/loss`; breaks one promise, the one it is told to."""
+
+    how: str = ""
+    changes_training = False
+    _seen: Any = field(default_factory=list, init=False)
+
+    def batch_end(self, state: Any, logger: Any) -> None:
+        self._seen = [*self._seen, state.train_loss]
+        logger.log_metrics({"mine/loss": sum(self._seen) / len(self._seen)})
+        if self.how == "draws":
+            torch.rand(1)
+        if self.how == "stops":
+            state.stop("enough")
+        if self.how == "hooks":
+            state.model.register_forward_hook(lambda *_: None)
+        if self.how == "optimizer":
+            state.optimizer.param_groups[0]["momentum"] = 0.5
+        if self.how == "says more":
+            logger.log_metrics({"mine/surprise": 1.0})
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"object": {"seen": self}, "none": {}}.get(self.how, {"seen": self._seen})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._seen = state.get("seen", [])
+
+
+@dataclass
+class Late(Untidy):
+    """Stops training and changes weights before, `mine/loss`."""
+
+    changes_training = True
+
+    def batch_end(self, state: Any, logger: Any) -> None:
+        if state.timestamp.batch == 2:
+            state.stop("enough")
+            if self.how == "bends":
+                with torch.no_grad():
+                    next(state.model.parameters()).mul_(0.9)
+
+
+@pytest.mark.parametrize(
+    ("how", "check", "sentence"),
+    [
+        ("draws", watchers.changes_no_bit_of_training, "generators are not"),
+        ("stops", watchers.changes_no_bit_of_training, "does not declare changes_training"),
+        ("hooks", watchers.changes_no_bit_of_training, "hooks are not"),
+        ("optimizer", watchers.changes_no_bit_of_training, "are not as they are without"),
+        ("none", watchers.goes_on_where_it_was, "mine/loss is .* after a resume"),
+        ("object", watchers.goes_on_where_it_was, "is no plain value and no tensor"),
+        ("says more", watchers.names_its_series, r"no word about \['mine/surprise'\]"),
+    ],
+)
+def test_an_untidy_callback_is_caught(how: str, check: suites.Check, sentence: str) -> None:
+    with pytest.raises(AssertionError, match=sentence):
+        check(Untidy(how))
+
+
+def test_one_that_stops_training_may_do_no_more_than_that() -> None:
+    watchers.changes_no_bit_of_training(Late())
+    with pytest.raises(AssertionError, match="weights are not as they are without it"):
+        watchers.changes_no_bit_of_training(Late("bends"))
+
+
+def test_a_tidy_callback_passes_all_checks_of_its_kind() -> None:
+    for check in suites.checks("callbacks"):
+        if check.__name__ not in {"imports_without_torch", "explains_itself"}:  # this file is no plug-in's
+            check(Untidy())
 
 
 @dataclass
