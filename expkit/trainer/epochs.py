@@ -148,6 +148,7 @@ class Epochs:
         else:
             if goes_on and first == 0:
                 iter(self._loader)  # takes up its state, which is that of an epoch that is over
+                self._seed_epoch(epoch)
             self._iterator = iter(self._loader)
             return self._seeded(number)
         return self._iterator  # type: ignore[no-any-return]

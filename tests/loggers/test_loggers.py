@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +14,7 @@ from expkit.loggers.memory import Memory
 from expkit.loggers.parquet import Parquet
 from expkit.store.metrics import SCHEMA
 from expkit.testing.training import train
+from expkit.trainer.callback import Callback
 from expkit.trainer.trainer import Trainer
 
 
@@ -59,6 +62,16 @@ def test_console_is_quiet_between_its_intervals(capsys: pytest.CaptureFixture[st
     train(loggers=[Console(interval_s=1000)], num_batches=3)
     losses = [line for line in capsys.readouterr().err.splitlines() if "train/loss" in line]
     assert len(losses) == 1
+
+
+def test_console_writes_events_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
+    class Says(Callback):
+        def fit_start(self, state: Any, logger: Any) -> None:
+            logger.log_event("replay", {"batches": 3, "of": 1000, "reason": "a stream cannot skip"})
+
+    train(loggers=[Console()], callbacks=[dataclass(Says)()], num_batches=1)
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said == "epoch 0, batch 0/1, 0.0 s: replay: batches 3, of 1000, reason a stream cannot skip"
 
 
 def test_parquet_keeps_events_beside_its_numbers(tmp_path: Path) -> None:

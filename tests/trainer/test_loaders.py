@@ -357,6 +357,18 @@ def test_resume_mid_epoch_does_not_fire_epoch_start_twice() -> None:
     assert listener.seen.count(Event.BATCH_END) == 2
 
 
+def test_left_after_the_last_batch_of_an_epoch_its_end_comes_when_training_goes_on() -> None:
+    whole, seen = run(SKIPPED["noisy"]())
+    left, first = run(SKIPPED["noisy"](), leave_at=5)
+    assert left.state.timestamp.batch_in_epoch == 5
+    listener = recorder()
+    t, _ = run(SKIPPED["noisy"](), then=left, callbacks={"listener": listener, "watch": (watch := Watch())})
+    assert same(seen, first + watch.seen)
+    assert torch.equal(weights(whole), weights(t))
+    assert [e for e in listener.seen if e in (Event.EPOCH_START, Event.EPOCH_END)] == [
+        Event.EPOCH_END, Event.EPOCH_START, Event.EPOCH_END, Event.EPOCH_START]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["workers", "lazy sampler", "iterable", "iterable, workers", "own"])
 def test_two_fits_are_one_long_fit(name: str) -> None:
     make = (SKIPPED | STREAMS)[name]
