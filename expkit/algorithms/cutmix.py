@@ -67,7 +67,7 @@ class CutMix(Algorithm):
             state.loss_fn = self._mix.loss(state.loss_fn)  # sees what later methods make of the targets
         else:
             self._targets = targets
-            state.targets = self._mix.targets(state.outputs, targets)
+            state.targets = self._mix.targets(state.logits, targets)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:

@@ -29,7 +29,7 @@ class LabelSmoothing(Algorithm):
         if self.smoothing == 0:
             return
         self._given = state.targets
-        state.targets = smooth(state.outputs, self._given, self.smoothing)
+        state.targets = smooth(state.logits, self._given, self.smoothing)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:

@@ -57,7 +57,7 @@ class MixUp(Algorithm):
             state.loss_fn = self._mix.loss(state.loss_fn)  # sees what later methods make of the targets
         else:
             self._targets = state.targets
-            state.targets = self._mix.targets(state.outputs, self._targets)
+            state.targets = self._mix.targets(state.logits, self._targets)
         self.effective = True
 
     def after_loss(self, state: Any, logger: Any) -> None:

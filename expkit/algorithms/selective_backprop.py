@@ -15,7 +15,8 @@ class SelectiveBackprop(Algorithm):
     """Trains on part of each batch, drawn so that samples with a high loss are likelier; costs a forward pass more.
 
     The loss of the model is the mean over samples; where it takes `reduction="none"` (ours and torch's do), scoring is
-    one call. While it selects, `train/loss` is that of the samples chosen, so the series jumps up; compare evaluations.
+    one call, and one a sample where it is made from the whole batch. While it selects, `train/loss` is that of the
+    samples chosen, so the series jumps up; compare evaluations.
     Choosing comes before the batch is split, so a batch in parts trains on the same samples as the batch in one.
     """
 
@@ -53,9 +54,37 @@ class SelectiveBackprop(Algorithm):
             self.effective = True
 
     def _losses(self, state: Any) -> Any:
+        """Of each sample, (N,); the state's batch is put back."""
+        import torch
+
         from expkit.functional import selective_backprop as functional
         from expkit.trainer.precision import autocast
 
-        inputs = functional.shrink(state.inputs, self.scale_factor)
-        with autocast(state.device, state.precision):
-            return functional.score(state.model, state.loss_fn, inputs, state.targets, state.microbatch_size)
+        whole, losses = state.batch, []
+        with functional.scoring(state.model), autocast(state.device, state.precision):
+            for part in state.data.split(whole, state.microbatch_size or state.num_samples):
+                state.batch = part
+                if self.scale_factor < 1:
+                    state.inputs = functional.shrink(state.inputs, self.scale_factor)
+                losses.append(self._losses_of_part(state))
+        state.batch, state.outputs = whole, None
+        return torch.cat(losses)
+
+    def _losses_of_part(self, state: Any) -> Any:
+        """By one call where outputs and targets are tensors, else one sample after the other."""
+        import torch
+
+        from expkit.functional.selective_backprop import losses_of
+        from expkit.trainer.calling import forward, takes_batch
+        from expkit.trainer.losses import loss
+
+        state.outputs = forward(state)
+        tensors = isinstance(state.outputs, torch.Tensor) and isinstance(state.targets, torch.Tensor)
+        if tensors and not takes_batch(state.loss_fn):
+            return losses_of(state.loss_fn, state.outputs, state.targets)
+        losses = []
+        for sample in state.data.split(state.batch, 1):
+            state.batch = sample
+            state.outputs = forward(state)
+            losses.append(loss(state))
+        return torch.stack(losses)

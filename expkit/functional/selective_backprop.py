@@ -5,8 +5,9 @@ The chance of a sample is (percentile of its loss in the batch) ** (1 / keep - 1
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Generator, Tensor, nn
@@ -39,17 +40,21 @@ def percentiles(losses: Tensor) -> Tensor:
     return (ranks + 0.5) / len(order)
 
 
-@torch.no_grad()
 def score(model: nn.Module, loss_fn: Loss, inputs: Tensor, targets: Tensor, size: int | None = None) -> Tensor:
-    """The loss of each sample, (N,), in passes of `size` samples; leaves the model as it was.
+    """The loss of each sample, (N,), in passes of `size` samples; leaves the model as it was."""
+    with scoring(model):
+        parts = zip(*(torch.split(tensor, size or len(inputs)) for tensor in (inputs, targets)), strict=True)
+        return torch.cat([losses_of(loss_fn, model(x), y) for x, y in parts])
 
-    The model is in eval mode meanwhile, so that no running statistic moves, nothing is dropped and nothing is drawn.
-    """
+
+@contextlib.contextmanager
+def scoring(model: nn.Module) -> Iterator[None]:
+    """No gradient, and the model in eval mode, so that no running statistic moves, nothing is dropped or drawn."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
-        parts = zip(*(torch.split(tensor, size or len(inputs)) for tensor in (inputs, targets)), strict=True)
-        return torch.cat([losses_of(loss_fn, model(x), y) for x, y in parts])
+        with torch.no_grad():
+            yield
     finally:
         for module in training:
             module.training = True  # each as it was: a frozen layer stays frozen

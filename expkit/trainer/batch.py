@@ -22,9 +22,10 @@ _HINT = "DataSpec(num_samples_in_batch=..., split_batch=...) says how else to co
 
 def num_samples(batch: Any) -> int:
     """Samples in a batch; ExpkitError where its leaves disagree or hold none."""
-    if _is_pair(batch) and batch[0].shape[:1] == batch[1].shape[:1] != ():
-        return int(batch[0].shape[0])
-    count = where = None
+    if _is_pair(batch) and batch[0].ndim and batch[1].ndim and batch[0].size(0) == batch[1].size(0):
+        return int(batch[0].size(0))
+    count: int | None = None
+    where = ""
     for path, leaf in leaves(batch):
         size = _size(path, leaf)
         if size is None or size == count:

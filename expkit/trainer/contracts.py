@@ -15,10 +15,13 @@ from expkit.trainer.schedule import Steps
 class Model(Plugin):
     """Settings of a model.
 
-    The module may define `loss(outputs, targets)`, a scalar tensor that is the mean over samples and takes class ids
-    or soft targets, and `metrics()`, a dict of Metric by name; without them the trainer uses cross entropy, and
-    accuracy and cross_entropy as metrics. A loss that takes `reduction="none"` as well is quicker to ask for each
-    sample's.
+    The module may define, each by itself:
+    `loss(outputs, targets)`, or `loss(outputs, batch)`: a scalar tensor, the mean over samples, that takes class ids or
+    soft targets; or a tuple or dict of scalars (trainer/losses.py). Without it: cross entropy, or the loss that outputs
+    bring along. One that takes `reduction="none"` as well is quicker to ask for each sample's.
+    `metrics()`: a dict of Metric by name; without it accuracy and cross_entropy.
+    `eval_forward(batch, outputs=None)` and `update_metric(batch, outputs, metric)` for evaluations of another kind
+    (trainer/calling.py), `flops_per_batch(batch)` for monitors.
     """
 
     def build(self) -> Any:

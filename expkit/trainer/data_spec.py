@@ -65,9 +65,7 @@ class DataSpec:
         return _applied(self.microbatch_transforms, microbatch)
 
     def _num_tokens(self, batch: Any) -> int:
-        if not self.layout.has_inputs(batch):
-            return 0
-        inputs = self.layout.inputs(batch)
+        inputs = self.layout.inputs_if_any(batch)
         return inputs.numel() if trees.are_tokens(inputs) else 0
 
     def _checked_split(self, batch: Any, size: int) -> list[Any]:

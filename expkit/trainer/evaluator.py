@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from expkit.trainer.batch import to_device
+from expkit.trainer.calling import eval_forward, update_metrics
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.devices import synchronize
 from expkit.trainer.engine import Engine
@@ -89,10 +90,9 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)
             with autocast(state.device, state.precision):
-                state.outputs = state.model(state.inputs)
+                state.outputs = eval_forward(state)
             engine.fire(Event.EVAL_AFTER_FORWARD)
-            for metric in evaluator.metrics.values():
-                metric.update(state.outputs, state.targets)
+            update_metrics(state, evaluator.metrics)
             engine.fire(Event.EVAL_BATCH_END)
     if state.world_size > 1:
         add_up(evaluator.metrics)

@@ -50,9 +50,12 @@ class Layout:
             raise ExpkitError(f"the batch has no targets to replace; {_hint(batch, 'targets')}")
         return _put(batch, path, targets, "targets")
 
-    def has_inputs(self, batch: Any) -> bool:
-        """Whether it can be told what goes into the model."""
-        return _path(batch, self.inputs_at, INPUTS, 0) is not None
+    def inputs_if_any(self, batch: Any) -> Any:
+        """What goes into the model, None where it cannot be told."""
+        if type(batch) is tuple and self.inputs_at is None:
+            return batch[0]
+        path = _path(batch, self.inputs_at, INPUTS, 0)
+        return None if path is None else _get(batch, path, "inputs")
 
     def _inputs_path(self, batch: Any) -> tuple[str | int, ...]:
         path = _path(batch, self.inputs_at, INPUTS, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,14 @@ import torch
 
 from expkit.errors import ExpkitError, Interruption
 from expkit.trainer.batch import empty, to_device
+from expkit.trainer.calling import forward
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
 from expkit.trainer.epochs import Epochs
 from expkit.trainer.evaluator import Evaluator, evaluate
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
+from expkit.trainer.losses import loss, refuse_late_targets
 from expkit.trainer.microbatch import Search
 from expkit.trainer.precision import Scaler, autocast
 from expkit.trainer.ranks import Ranks
@@ -49,6 +51,8 @@ class Loop:
     epochs: Epochs
     augmentation: DefaultStream | None = None
     """For transforms of whole batches, which may draw from default generators."""
+    late_targets: str | None = None
+    """A method that changes targets before the loss, where the model may have computed its loss already."""
     search: Search | None = None
     """Where the size of microbatches is looked for."""
     ranks: Ranks | None = None
@@ -148,7 +152,7 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     state.timestamp = state.timestamp.to_next_batch(*_counted(loop, clocks.train_s))
     state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
     if engine.logger.destinations:
-        engine.logger.hold({"train/loss": state.train_loss})  # the engine releases it when callbacks have logged theirs
+        engine.logger.hold(_recorded(state))  # the engine releases it when callbacks have logged theirs
     fire(Event.BATCH_END)
     if loop.evaluators and state.stop_reason != "diverged" and loop.eval_every.due(state, ended=_ended(state, loop)):
         clocks.switch("callbacks_s")
@@ -157,6 +161,14 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     if loop.ranks and loop.ranks.may_stop:
         loop.ranks.settle()
     _leave_if_asked(loop.ranks.interruption if loop.ranks else loop.interruption)
+
+
+def _recorded(state: State) -> dict[str, float]:
+    record = {"train/loss": state.train_loss}
+    if state.losses:
+        values = torch.stack([value.double() for value in state.losses.values()]).tolist()
+        record |= {f"train/loss/{name}": value for name, value in zip(state.losses, values, strict=True)}
+    return record
 
 
 def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
@@ -184,6 +196,7 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
     parts = _microbatches(state.data, state.batch, state.microbatch_size, loop.ranks.full if loop.ranks else None)
     state.num_microbatches = len(parts)
     total: Any = None
+    named: dict[str, Any] = {}
     for index, (microbatch, weight) in enumerate(parts):
         state.microbatch, state.batch = index, microbatch
         if state.data.microbatch_transforms:
@@ -193,18 +206,28 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
         clocks.switch("forward_s")
         loop.dropout.at(_draw(state, index))
         with autocast(state.device, state.precision):
-            state.outputs = state.model(state.inputs)
+            state.outputs = forward(state)
+            if loop.late_targets is not None:
+                refuse_late_targets(state.outputs, loop.late_targets)
             fire(Event.AFTER_FORWARD)
             fire(Event.BEFORE_LOSS)
-            state.loss = state.loss_fn(state.outputs, state.targets)
+            state.loss = loss(state)
         fire(Event.AFTER_LOSS)
         fire(Event.BEFORE_BACKWARD)
         clocks.switch("backward_s")
-        loss = state.loss if weight == 1.0 else state.loss * weight
-        (loss if loop.scaler is None else loop.scaler.scaled(loss)).backward()
+        part = state.loss if weight == 1.0 else state.loss * weight
+        (part if loop.scaler is None else loop.scaler.scaled(part)).backward()
         fire(Event.AFTER_BACKWARD)
-        total = loss.detach() if total is None else total + loss.detach()
+        total = part.detach() if total is None else total + part.detach()
+        if state.losses:
+            _add(named, state.losses, weight)
+    state.losses = named
     return total
+
+
+def _add(total: dict[str, Any], losses: Mapping[str, Any], weight: float) -> None:
+    for name, value in losses.items():
+        total[name] = total.get(name, 0.0) + value * weight
 
 
 def _draw(state: State, index: int) -> int:

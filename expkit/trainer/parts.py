@@ -18,6 +18,7 @@ from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.loaders import Sizes
 from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.losses import cross_entropy
 from expkit.trainer.microbatch import Search
 from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.rates import Rates
@@ -105,6 +106,12 @@ def search_of(size: int | str | None, state: State, engine: Engine) -> Search | 
             f"device_train_microbatch_size is auto on one rank only, but there are {state.world_size}; give a number"
         )
     return Search(state, engine)
+
+
+def late_targets(state: State) -> str | None:
+    """The label of a method that changes targets, where a loss that outputs bring along would never see them."""
+    changing = [label for label, algorithm in state.algorithms.items() if algorithm.changes_targets]
+    return changing[0] if changing and state.loss_fn is cross_entropy else None
 
 
 def rates_of(schedulers: Any) -> Rates:

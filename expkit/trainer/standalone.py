@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from expkit.trainer.batch import to_device
+from expkit.trainer.calling import forward
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator, batches_of, run, set_aside
@@ -48,7 +49,7 @@ def predict(
             engine.fire(Event.PREDICT_BATCH_START)
             engine.fire(Event.PREDICT_BEFORE_FORWARD)
             with autocast(state.device, state.precision):
-                state.outputs = state.model(state.inputs)
+                state.outputs = forward(state)
             engine.fire(Event.PREDICT_AFTER_FORWARD)
             engine.fire(Event.PREDICT_BATCH_END)
             if return_outputs:

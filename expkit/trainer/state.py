@@ -12,7 +12,9 @@ import torch
 from expkit.duration import Time, Timestamp
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
+from expkit.trainer.calling import Calls
 from expkit.trainer.data_spec import DataSpec
+from expkit.trainer.losses import logits_of
 from expkit.trainer.schedule import OPEN_ENDED, Steps
 from expkit.trainer.streams import generator
 
@@ -25,8 +27,8 @@ class State:
 
     model: torch.nn.Module
     optimizer: torch.optim.Optimizer
-    loss_fn: Callable[[Any, Any], torch.Tensor]
-    """(outputs, targets) -> scalar, the mean over samples."""
+    loss_fn: Callable[[Any, Any], Any]
+    """(outputs, targets) -> scalar, the mean over samples, or a tuple or dict of them; see `trainer/losses.py`."""
     dataloader: Any
     data: DataSpec
     """How batches are read now: those of the train loader, or of an evaluator while one is at work."""
@@ -57,6 +59,8 @@ class State:
     outputs: Any = None
     loss: Any = None
     """Scalar tensor: of the microbatch while one is worked on, of the whole batch (detached) afterwards."""
+    losses: dict[str, Any] = field(default_factory=dict)
+    """The parts of a loss that has some, by name, detached; of what `loss` is of."""
     microbatch: int = 0
     num_microbatches: int = 1
     train_loss: float = math.nan
@@ -70,6 +74,8 @@ class State:
     error: BaseException | None = None
     """What ended the fit, for listeners to FIT_ERROR."""
 
+    calls: Calls | None = None
+    """How the model wants to be called, settled at the first batch."""
     batches: Iterator[Any] | None = None
     """The rest of the epoch that is under way."""
     evaluated_at: int = -1
@@ -92,6 +98,11 @@ class State:
     @targets.setter
     def targets(self, targets: Any) -> None:
         self.batch = self.data.layout.with_targets(self.batch, targets)
+
+    @property
+    def logits(self) -> Any:
+        """The outputs where they are a tensor; `logits` of a mapping, the first of a tuple."""
+        return logits_of(self.outputs)
 
     @property
     def num_samples(self) -> int:

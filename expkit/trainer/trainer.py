@@ -31,11 +31,13 @@ from expkit.trainer.interval import Every
 from expkit.trainer.loaders import check_subset, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
+from expkit.trainer.losses import LossFn, loss_function
 from expkit.trainer.parts import (
     duration_of,
     evaluators_of,
     iteration_length_of,
     labelled,
+    late_targets,
     microbatch_size,
     parse_time,
     rates_of,
@@ -62,6 +64,7 @@ class Trainer:
         optimizers: Optimizer | torch.optim.Optimizer,
         max_duration: str | Time,
         eval_dataloader: Any = None,
+        loss_fn: LossFn | None = None,
         schedulers: Scheduler | Callable[[int], float] | Sequence[Scheduler | Callable[[int], float]] = (),
         algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] = (),
         callbacks: Sequence[Callback] | Mapping[str, Callback] = (),
@@ -84,6 +87,8 @@ class Trainer:
 
         `train_dataloader`: a Dataset plug-in, a torch DataLoader, any sized iterable of batches, or a DataSpec of one;
         `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
+        `loss_fn`: (outputs, targets) or (outputs, batch) -> a scalar, or a tuple or dict of scalars; without it the
+        model's own `loss`, or the one that its outputs bring along, or cross entropy.
         `schedulers`: what step k multiplies the learning rate with, plug-ins or functions of k; several are multiplied.
         `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
         `device_train_microbatch_size`: samples per forward pass on each rank, None for the whole batch, auto for the
@@ -119,7 +124,7 @@ class Trainer:
         self._state = state = State(
             model=module,
             optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
-            loss_fn=getattr(module, "loss", None) or torch.nn.functional.cross_entropy,
+            loss_fn=torch.nn.functional.cross_entropy,
             dataloader=loader,
             data=data,
             steps=steps_of(duration, self._sizes, ssr),
@@ -134,6 +139,7 @@ class Trainer:
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
+        state.loss_fn = loss_function(loss_fn, state)
         carry_out(state.optimizer, where)
         destinations = [c for c in labelled(callbacks).values() if isinstance(c, LoggerDestination)]
         destinations += labelled(loggers).values()
@@ -154,6 +160,7 @@ class Trainer:
             dropout=DefaultStream(where, seed, "dropout", state.rank),
             epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),
             augmentation=augmentation_of(where, seed, rank) if data.batch_transforms else None,
+            late_targets=late_targets(state),
             search=search_of(device_train_microbatch_size, state, self._engine),
             ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
