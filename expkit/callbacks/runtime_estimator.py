@@ -30,6 +30,7 @@ class RuntimeEstimator(Callback):
     _batches: Any = field(default=0, init=False, repr=False, compare=False)
     _batches_s: Any = field(default=0.0, init=False, repr=False, compare=False)
     _evals: Any = field(default_factory=dict, init=False, repr=False, compare=False)
+    _evaluating: Any = field(default=False, init=False, repr=False, compare=False)
 
     def batch_end(self, state: Any, logger: Any) -> None:
         elapsed_s = self._since_last(state)
@@ -43,8 +44,14 @@ class RuntimeEstimator(Callback):
             remaining_s += max(0, math.ceil(total * count / last) - count) * seconds / count
         logger.log_metrics({"time/remaining_estimate": remaining_s / _SECONDS[self.time_unit]})
 
+    def eval_before_all(self, state: Any, logger: Any) -> None:
+        self._evaluating = True  # in this training, that is; not by a call of trainer.eval()
+
+    def eval_after_all(self, state: Any, logger: Any) -> None:
+        self._evaluating = False
+
     def eval_end(self, state: Any, logger: Any) -> None:
-        elapsed_s = self._since_last(state)
+        elapsed_s = self._since_last(state) if self._evaluating else None
         if elapsed_s is not None and state.timestamp.batch:
             count, seconds, _ = self._evals.get(state.eval_name, (0, 0.0, 0))
             self._evals[state.eval_name] = (count + 1, seconds + elapsed_s, state.timestamp.batch)

@@ -67,7 +67,7 @@ class SpeedMonitor(Callback):
         if metrics:
             logger.log_metrics(metrics)
 
-    def eval_end(self, state: Any, logger: Any) -> None:
+    def eval_after_all(self, state: Any, logger: Any) -> None:
         self._eval_s += max(0.0, state.wall_s - self._wall_s)
         self._wall_s = state.wall_s
 

@@ -41,6 +41,12 @@ class ThresholdStopper(Callback):
     def epoch_end(self, state: Any, logger: Any) -> None:
         self._look(self._series.epoch_end(state), state)
 
+    def eval_before_all(self, state: Any, logger: Any) -> None:
+        self._series.evaluating(True)
+
+    def eval_after_all(self, state: Any, logger: Any) -> None:
+        self._series.evaluating(False)
+
     def eval_end(self, state: Any, logger: Any) -> None:
         self._look(self._series.eval_end(state), state)
 

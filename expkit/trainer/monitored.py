@@ -46,7 +46,7 @@ class Monitored:
             raise ValueError(f"a series to monitor is called eval/accuracy or train/loss, say, but got {name!r}")
         self.name = name
         self._sign = 1 if better(name, comp) == "greater" else -1
-        self._seen = False
+        self._seen = self._evaluating = False
         self._trains = name == TRAIN_LOSS
         self._each_batch = each_batch
         self._sum, self._samples = 0.0, 0
@@ -69,9 +69,13 @@ class Monitored:
         self._sum, self._samples = 0.0, 0
         return None if self._each_batch else mean
 
+    def evaluating(self, now: bool) -> None:
+        """An evaluation of training begins or ends; what `trainer.eval()` finds is no news."""
+        self._evaluating = now
+
     def eval_end(self, state: State) -> float | None:
         """The value that the evaluator which has just run recorded; UsageError where it should have and did not."""
-        if self._trains or not self.name.startswith(f"{state.eval_name}/"):
+        if not self._evaluating or not self.name.startswith(f"{state.eval_name}/"):
             return None
         value = value_at(state.metrics, self.name)
         if value is None:

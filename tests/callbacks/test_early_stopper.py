@@ -30,6 +30,7 @@ class Told:
     def evaluate(self, stopper: EarlyStopper, values: list[Any], name: str = "eval/accuracy") -> int | None:
         """The evaluation at which it was asked to stop, None where it was not; they count from 1."""
         stopper.fit_start(self.state, Lines())
+        stopper.eval_before_all(self.state, Lines())
         for value in values:
             now = self.state.timestamp
             self.state.timestamp = now._replace(batch=now.batch + 10, sample=now.sample + 80, train_s=now.train_s + 5)
@@ -175,3 +176,14 @@ def test_in_batches_each_loss_counts() -> None:
     with trainer([EarlyStopper("train/loss", min_delta=100, patience=Time.parse("3ba"))]) as t:
         t.fit()
     assert t.state.timestamp.batch == 5  # best at 1, more than 3 batches later
+
+
+def test_an_evaluation_asked_for_outside_of_training_is_no_news() -> None:
+    stopper = EarlyStopper("eval/accuracy")
+    with trainer([stopper], max_duration="2ba") as t:
+        t.eval()
+        assert stopper.state_dict()["since"] is None
+        t.fit()
+        seen = stopper.state_dict()
+        t.eval()
+    assert stopper.state_dict() == seen and seen["since"] == 2

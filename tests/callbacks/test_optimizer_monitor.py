@@ -7,6 +7,7 @@ import torch
 
 from expkit.callbacks.optimizer_monitor import OptimizerMonitor
 from expkit.errors import UsageError
+from expkit.functional.decoupled import DecoupledAdamW
 from expkit.loggers.memory import Memory
 from expkit.trainer.callback import Callback
 from tests.callbacks.lab import Lines, net, state_of, trainer
@@ -43,9 +44,9 @@ def norm(tensor: torch.Tensor) -> Any:
     return pytest.approx(float(tensor.double().norm()), rel=1e-5)
 
 
-@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, DecoupledAdamW])
 def test_norms_of_adam_are_those_of_its_tensors(optimizer: Any) -> None:
-    seen, at = watched(lambda p: optimizer(p, lr=0.1, weight_decay=0.1))
+    seen, at = watched(lambda p: optimizer(p, lr=0.1, weight_decay=1e-4))
     for name, gradient in at.gradients.items():
         assert seen[f"l2_norm/grad/{name}"] == norm(gradient)
         assert seen[f"l2_norm/param/{name}"] == norm(at.after[name])

@@ -22,7 +22,9 @@ def estimates(estimator: RuntimeEstimator, until: int, *, since: int = 0) -> lis
         estimator.batch_end(state, lines)
         if batch % EVERY == 0:
             state.eval_name, state.wall_s = "eval", state.wall_s + EVAL_S
+            estimator.eval_before_all(state, lines)
             estimator.eval_end(state, lines)
+            estimator.eval_after_all(state, lines)
     return [line["time/remaining_estimate"] for line in lines.lines]
 
 
@@ -69,3 +71,12 @@ def test_in_a_training_it_goes_down_to_the_last_evaluation() -> None:
     values = memory.get_timeseries("time/remaining_estimate")
     assert values["batch"] == list(range(2, 13))
     assert all(value > 0 for value in values["value"])
+
+
+def test_an_evaluation_asked_for_outside_of_training_is_none_to_come() -> None:
+    estimator = RuntimeEstimator()
+    with trainer([estimator], max_duration="3ba") as t:
+        t.eval()
+        t.fit()
+        t.eval()
+    assert [count for count, _, _ in estimator.state_dict()["evals"].values()] == [2]

@@ -115,7 +115,7 @@ def test_time_series_in_a_unit_of_choice() -> None:
     state.timestamp = state.timestamp.to_next_batch(1, 0, 60.0)
     monitor.batch_end(state, lines)
     state.wall_s = 130.0  # an evaluation of half a minute
-    monitor.eval_end(state, lines)
+    monitor.eval_after_all(state, lines)
     state.timestamp = state.timestamp.to_next_batch(1, 0, 120.0)
     monitor.batch_end(state, lines)
     assert [lines.lines[-1][f"time/{name}"] for name in ("train", "val", "total")] == [2.0, 0.5, 2.5]

@@ -16,6 +16,7 @@ def stops_at(stopper: ThresholdStopper, values: list[Any], name: str) -> int | N
     """The evaluation, from 1, at which it asks to stop."""
     reasons: list[str] = []
     state = state_of(stop=reasons.append)
+    stopper.eval_before_all(state, Lines())
     for number, value in enumerate(values, 1):
         state.eval_name, state.metrics = name.split("/")[0], {name: value}
         stopper.eval_end(state, Lines())
