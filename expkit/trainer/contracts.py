@@ -43,7 +43,7 @@ class Loader(Protocol):
     """Samples of an epoch on this rank."""
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is that of this epoch; its order is keyed by (seed, "data", epoch) and nothing else."""
+        """The next pass is that of this epoch; all that it draws is keyed by (seed, purpose, epoch) alone."""
         ...
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ import torch
 
 from expkit.errors import Interruption
 from expkit.trainer.keyed import KeyedLoader, can_be_keyed
-from expkit.trainer.loader_failure import end_workers, failure_of
+from expkit.trainer.loader_failure import end_workers, raise_failure_of
 from expkit.trainer.logger import Logger
 from expkit.trainer.replay import replay
 from expkit.trainer.state import State
@@ -76,8 +76,7 @@ class Epochs:
             if isinstance(e, Interruption):
                 self._remember()
             self.close(state)
-            if isinstance(e, Exception) and (failure := failure_of(e, state.timestamp)):
-                raise failure from e
+            raise_failure_of(e, state.timestamp)
             raise
         if self._skips or self._stateful:
             self._remember()
@@ -150,8 +149,12 @@ class Epochs:
                 iter(self._loader)  # takes up its state, which is that of an epoch that is over
                 self._seed_epoch(epoch)
             self._iterator = iter(self._loader)
-            return self._seeded(number)
+            return self._iterator if self._keeps_its_word() else self._seeded(number)
         return self._iterator  # type: ignore[no-any-return]
+
+    def _keeps_its_word(self) -> bool:
+        """Whether it is a loader of our kind, which draws by the epoch it is told and from no default generator."""
+        return hasattr(self._loader, "set_epoch") and not isinstance(self._loader, torch.utils.data.DataLoader)
 
     def _seeded(self, number: int) -> Iterator[Any]:
         """What a stream draws in this process is keyed by the batch."""

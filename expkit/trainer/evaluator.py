@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.devices import synchronize
 from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
+from expkit.trainer.loader_failure import end_workers, raise_failure_of
 from expkit.trainer.precision import autocast
 from expkit.trainer.ranks import add_up, share_buffers
 from expkit.trainer.state import State
@@ -69,9 +71,23 @@ def run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]:
         return _run(state, engine, evaluator)
 
 
-def batches_of(state: State, subset: int | None) -> Iterator[Any]:
-    """The batches of `state.data` on the device, all or the first `subset`; without those that other ranks have."""
-    for batch in itertools.islice(state.data.dataloader, subset):
+@contextlib.contextmanager
+def batches_of(state: State, subset: int | None) -> Iterator[Iterator[Any]]:
+    """The batches of `state.data` on the device, all or the first `subset`; without those that other ranks have.
+
+    An error while they are read ends the loader's workers, for its traceback would keep them.
+    """
+    iterator = iter(state.data.dataloader)
+    try:
+        yield _on_device(state, itertools.islice(iterator, subset))
+    except BaseException as e:
+        end_workers(iterator)
+        raise_failure_of(e, state.timestamp)
+        raise
+
+
+def _on_device(state: State, batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
         batch = state.data.transformed(batch)
         if state.data.num_samples(batch):
             yield state.data.transformed_microbatch(to_device(batch, state.device))
@@ -84,8 +100,8 @@ def _run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]
     state.model.eval()
     for metric in evaluator.metrics.values():
         metric.reset()
-    with torch.no_grad():
-        for batch in batches_of(state, evaluator.subset_num_batches):
+    with torch.no_grad(), batches_of(state, evaluator.subset_num_batches) as batches:
+        for batch in batches:
             state.batch = batch
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)

@@ -31,6 +31,12 @@ def failure_of(error: Exception, now: Timestamp) -> TrialFailure | None:
     return None
 
 
+def raise_failure_of(error: BaseException, now: Timestamp) -> None:
+    """Raise the sentence from the error, where a worker of a loader is behind it."""
+    if isinstance(error, Exception) and (failure := failure_of(error, now)):
+        raise failure from error
+
+
 def _last_error(text: str, name: str) -> str:
     """`ValueError: not an image ...` at the end of a traceback, notes included."""
     starts = [found.start() for found in re.finditer(rf"^(?:\w+\.)*{name}(?=:|$)", text, re.MULTILINE)]

@@ -40,11 +40,16 @@ def predict(
 ) -> list[Any]:
     """The model's outputs for each batch, on the CPU; an empty list where only listeners want them."""
     outputs: list[Any] = []
-    with _aside(state, engine, "predict"), set_aside(state, data, None), torch.no_grad():
+    with (
+        _aside(state, engine, "predict"),
+        set_aside(state, data, None),
+        torch.no_grad(),
+        batches_of(state, subset) as batches,
+    ):
         engine.fire(Event.PREDICT_START)
         state.model.eval()
         engine.clocks.switch("eval_s")
-        for batch in batches_of(state, subset):
+        for batch in batches:
             state.batch = batch
             engine.fire(Event.PREDICT_BATCH_START)
             engine.fire(Event.PREDICT_BEFORE_FORWARD)

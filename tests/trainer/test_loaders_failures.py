@@ -15,7 +15,7 @@ from torch.utils import data
 
 from expkit.errors import Interruption, TrialFailure
 from expkit.trainer.callback import Callback
-from tests.trainer.doubles import net, trainer
+from tests.trainer.doubles import batches, net, trainer
 from tests.trainer.test_loaders import INPUTS, TARGETS, Stateful, Stream, of
 
 
@@ -153,3 +153,11 @@ def test_a_loader_that_knows_its_place_is_not_asked_after_an_error() -> None:
 
     with pytest.raises(ZeroDivisionError):
         trainer(torch.nn.Sequential(net(), Breaks()), train_dataloader=Dead()).fit()
+
+
+@pytest.mark.parametrize("how", ["fit", "eval", "predict"])
+def test_evaluation_and_prediction_end_their_workers_and_say_the_same(how: str) -> None:
+    loader = data.DataLoader(Trouble(raises), 6, num_workers=1, persistent_workers=True)
+    t = trainer(train_dataloader=batches(), eval_dataloader=loader)
+    with pytest.raises(TrialFailure, match="could not be loaded, in loader worker 0"):
+        t.predict(loader) if how == "predict" else getattr(t, how)()
