@@ -28,7 +28,7 @@ class EarlyStopper(Callback):
     changes_training: ClassVar[bool] = True
 
     monitor: str
-    """Series to watch, as recorded: eval/accuracy or train/loss; a part of one that has several by its dotted path,
+    """Series to watch, as recorded: eval/accuracy, train/loss; a part of one that has several by its dotted path,
     eval/f1.macro."""
     comp: Literal["less", "greater"] | None = None
     """Whether less or greater is better; null goes by the name: less for loss, error, perplexity or entropy, greater

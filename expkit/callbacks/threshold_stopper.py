@@ -20,7 +20,7 @@ class ThresholdStopper(Callback):
     changes_training: ClassVar[bool] = True
 
     monitor: str
-    """Series to watch, as recorded: eval/accuracy or train/loss; a part of one that has several by its dotted path,
+    """Series to watch, as recorded: eval/accuracy, train/loss; a part of one that has several by its dotted path,
     eval/f1.macro."""
     threshold: float
     """Value that is good enough."""

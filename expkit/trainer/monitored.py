@@ -36,8 +36,8 @@ _GREATER = {
 class Monitored:
     """One series as a stopper sees it: asked at every moment, it has a value where there is a new one.
 
-    `train/loss` has one at the end of an epoch, the mean over its samples, or after each batch; any other series
-    when its evaluator has run.
+    `train/loss`, and `train/loss/<part>` where the loss has parts, has one at the end of an epoch, the mean over its
+    samples, or after each batch; any other series when its evaluator has run.
     """
 
     def __init__(self, name: str, comp: Better | None, *, each_batch: bool = False) -> None:
@@ -47,7 +47,7 @@ class Monitored:
         self.name = name
         self._sign = 1 if better(name, comp) == "greater" else -1
         self._seen = self._evaluating = False
-        self._trains = name == TRAIN_LOSS
+        self._trains = name.startswith("train/")
         self._each_batch = each_batch
         self._sum, self._samples = 0.0, 0
 
@@ -56,7 +56,7 @@ class Monitored:
         if not self._trains:
             return None
         self._seen = True
-        loss = float(state.loss)  # waits for the accelerator
+        loss = float(self._loss(state))  # waits for the accelerator
         samples = state.timestamp.sample - state.previous_timestamp.sample
         self._sum, self._samples = self._sum + loss * samples, self._samples + samples
         return loss if self._each_batch else None
@@ -83,6 +83,17 @@ class Monitored:
             raise UsageError(unknown("series to monitor", self.name, series))
         self._seen = True
         return value
+
+    def _loss(self, state: State) -> Any:
+        if self.name == TRAIN_LOSS:
+            return state.loss
+        parts = {f"{TRAIN_LOSS}/{name}": part for name, part in state.losses.items()}
+        if self.name not in parts:
+            raise UsageError(unknown("series to monitor", self.name, [TRAIN_LOSS, *parts]))
+        if state.world_size > 1:
+            raise UsageError(f"{self.name} cannot be monitored on {state.world_size} ranks, each of which knows that "
+                             f"part of the loss for its own samples only; monitor {TRAIN_LOSS}")  # fmt: skip
+        return parts[self.name]
 
     def gain(self, value: float, over: float) -> float:
         """By how much a value is better than another, negative where it is worse."""

@@ -12,6 +12,7 @@ over trainings. A minute of CPU time in all.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import math
 import statistics
@@ -84,9 +85,14 @@ def training(name: str) -> tuple[float, float, float]:
     return silent, recording, mean / sum(map(len, kinds))
 
 
+def _can_be_made(name: str) -> bool:
+    required = [s.name for s in plugins.settings(plugins.load("callbacks", name)) if s.default is dataclasses.MISSING]
+    return not required or name in REQUIRED
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=plugins.names("callbacks"))
+    parser.add_argument("names", nargs="*", default=[n for n in plugins.names("callbacks") if _can_be_made(n)])
     parser.add_argument("--runs", type=int, default=6, choices=sorted(T_95))
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -5,9 +5,10 @@ import math
 from typing import Any
 
 import pytest
+import torch
 
 from expkit.callbacks.threshold_stopper import ThresholdStopper
-from expkit.errors import PluginError
+from expkit.errors import PluginError, UsageError
 from expkit.loggers.memory import Memory
 from tests.callbacks.lab import Lines, state_of, trainer
 
@@ -61,6 +62,23 @@ def test_the_epoch_under_way_survives_a_resume() -> None:
         second.load_state_dict(json.loads(json.dumps(first.state_dict())))
     losses = memory.get_timeseries("train/loss")["value"]
     assert second._series.epoch_end(t.state) == pytest.approx(sum(losses) / 4)
+
+
+def two_parts(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"near": 0.1 * torch.nn.functional.cross_entropy(outputs, targets), "far": outputs.square().mean() + 100}
+
+
+def test_a_part_of_the_loss_is_a_series_too() -> None:
+    for name, batches in (("near", 6), ("far", 12)):
+        with trainer([ThresholdStopper(f"train/loss/{name}", 10.0)], loss_fn=two_parts) as t:
+            t.fit()
+        assert t.state.timestamp.batch == batches
+
+
+@pytest.mark.parametrize("name", ["train/loss/farther", "train/accuracy"])
+def test_a_series_of_training_that_is_not_recorded_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=r"unknown series to monitor .* there are: train/loss, train/loss/far"):
+        trainer([ThresholdStopper(name, 0.0)], loss_fn=two_parts).fit()
 
 
 def test_settings_that_cannot_be_are_refused() -> None:

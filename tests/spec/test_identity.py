@@ -72,6 +72,8 @@ def test_what_does_not_change_the_mathematics_changes_no_id(lab: Lab, one: str, 
         "trainer.eval_interval=1ep",
         "trainer.microbatch=32",
         "callbacks={stopper: {}}",
+        "callbacks={early_stopper: {monitor: eval/accuracy}}",
+        "callbacks={threshold_stopper: {monitor: eval/accuracy, threshold: 0.9}}",
     ],
 )
 def test_every_setting_of_the_mathematics_changes_the_id(lab: Lab, override: str) -> None:
