@@ -11,7 +11,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 _FACE = {"Trainer": "expkit.trainer.trainer"}
-_ROOMS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
+_ROOMS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics",
+          "functional")  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -76,6 +76,10 @@ class Scheduler(Plugin):
         """What step `step` (from 0) multiplies the learning rate with; a pure function. `steps.of(time)` converts."""
         raise NotImplementedError
 
+    def doubt(self, steps: Steps) -> str | None:
+        """A sentence where it can hardly be meant for a training of these steps; asked once, before the first."""
+        return None
+
 
 @dataclass
 class WarmScheduler(Scheduler):
@@ -95,6 +99,14 @@ class WarmScheduler(Scheduler):
                     require_steps(setting.name, time)
                     if time.value == 0 and setting.name != "warmup":
                         raise ValueError(f"{setting.name} must be positive, but got {time}")
+
+    def doubt(self, steps: Steps) -> str | None:
+        if self.num_warmup(steps) <= steps.total:
+            return None
+        return (
+            f"warmup={self.warmup} of {type(self).__name__} is {self.num_warmup(steps)} steps, but training takes "
+            f"{steps.total}: the full learning rate is never reached"
+        )
 
     def num_warmup(self, steps: Steps) -> int:
         """Steps of the warm-up."""

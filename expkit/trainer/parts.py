@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
+from torch.optim.lr_scheduler import LRScheduler
 
 from expkit import plugins
 from expkit.duration import Time, TimeUnit
 from expkit.errors import ExpkitError, UsageError
+from expkit.functional.torch_schedules import torch_schedule
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Scheduler
@@ -114,16 +117,46 @@ def late_targets(state: State) -> str | None:
     return changing[0] if changing and state.loss_fn is cross_entropy else None
 
 
-def rates_of(schedulers: Any) -> Rates:
-    """The rates of one scheduler, of several, or of none."""
-    several = list(schedulers) if isinstance(schedulers, (list, tuple)) else [schedulers]
-    return Rates([_factor(scheduler) for scheduler in several if scheduler is not None])
+def schedulers_of(given: Any) -> list[Any]:
+    """One scheduler, several, or none, as a list."""
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    return [scheduler for scheduler in several if scheduler is not None]
 
 
-def _factor(scheduler: Scheduler | Callable[[int], float]) -> Factor:
+def rates_of(state: State, *, every_batch: bool) -> Rates:
+    """The rates of all the state's schedulers; those of torch become functions of the step, under the ssr."""
+    torchs = [s for s in state.schedulers if isinstance(s, LRScheduler)]
+    for scheduler in torchs:
+        if scheduler.optimizer is not state.optimizer:
+            raise UsageError(f"{type(scheduler).__name__} was made for another optimizer than the trainer's")
+    return Rates(
+        [_factor(s, state.steps.ssr) for s in state.schedulers if not isinstance(s, LRScheduler)],
+        [torch_schedule(s, state.steps.ssr) for s in torchs],
+        every_batch=every_batch,
+        plugins=[s for s in state.schedulers if isinstance(s, Scheduler)],
+    )
+
+
+def _factor(scheduler: Any, ssr: float) -> Factor:
     if isinstance(scheduler, Scheduler):
         return scheduler.factor
+    if _num_arguments(scheduler) > 1:
+        return scheduler  # type: ignore[no-any-return]
+    if ssr != 1:
+        raise UsageError(
+            f"ssr={ssr} cannot scale a schedule that is a function of the step alone; give one of (step, steps), "
+            f"which finds its length in steps.total and steps.of(time)"
+        )
     return lambda step, steps: scheduler(step)
+
+
+def _num_arguments(function: Callable[..., Any]) -> int:
+    """Arguments that must be given by position."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions written in C do not say
+        return 1
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
 def labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:

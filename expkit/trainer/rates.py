@@ -2,36 +2,94 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from expkit.errors import UsageError
+from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import OPEN_ENDED, Factor, Steps
 from expkit.trainer.state import State
+
+if TYPE_CHECKING:
+    from expkit.functional.torch_schedules import TorchSchedule
 
 
 class Rates:
     """Schedules of one optimizer; several are multiplied."""
 
-    def __init__(self, factors: Sequence[Factor]) -> None:
-        """`factors` are pure functions of (step, steps)."""
-        self._factors = tuple(factors)
+    def __init__(
+        self,
+        factors: Sequence[Factor] = (),
+        torchs: Sequence[TorchSchedule] = (),
+        *,
+        every_batch: bool = False,
+        plugins: Sequence[Scheduler] = (),
+    ) -> None:
+        """`factors` are pure functions of (step, steps); `torchs` count epochs, or batches where `every_batch` is true.
+
+        `plugins` are asked whether they fit the training.
+        """
+        self._factors, self._torchs = tuple(factors), tuple(torchs)
+        self._every_batch = every_batch
+        self._doubtful = list(plugins)
 
     def set(self, state: State) -> None:
         """Give every parameter group the rate of the step that is about to be made."""
         if state.max_duration.unit in OPEN_ENDED:
             state.steps = _estimated(state)
-        if not self._factors:
-            return
-        factor = self.at(state.timestamp.batch, state.steps)
-        for group in state.optimizer.param_groups:
-            group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor
+        if self._torchs:
+            self._set_each(state.timestamp.batch, state.steps, state.optimizer.param_groups)
+        elif self._factors:
+            factor = self.at(state.timestamp.batch, state.steps)
+            for group in state.optimizer.param_groups:
+                group["lr"] = group.setdefault("initial_lr", group["lr"]) * factor
 
     def at(self, step: int, steps: Steps) -> float:
-        """What the learning rate is multiplied with at a step."""
+        """What plug-ins and functions multiply the learning rate with at a step."""
         factor = 1.0
         for f in self._factors:
             factor *= f(step, steps)
         return factor
+
+    def of_group(self, group: int, step: int, steps: Steps) -> float:
+        """What the learning rate of a group is multiplied with at a step."""
+        factor = self.at(step, steps)
+        for schedule in self._torchs:
+            factor *= schedule.factor(self._count(step, steps), group)
+        return factor
+
+    def check(self, steps: Steps) -> None:
+        """Before training: UsageError where a schedule ends before it, a warning, once, where one hardly fits."""
+        for schedule in self._torchs:
+            last = self._count(steps.total - 1, steps)
+            if schedule.last is not None and last > schedule.last:
+                raise UsageError(
+                    f"{schedule.name} ends after {schedule.last} steps of its own, but training takes {last + 1} "
+                    f"{'batches' if self._every_batch else 'epochs'}; make it longer, or training shorter"
+                )
+        while self._doubtful:
+            if doubt := self._doubtful.pop().doubt(steps):
+                warnings.warn(doubt, stacklevel=3)
+
+    def _set_each(self, step: int, steps: Steps, groups: list[dict[str, Any]]) -> None:
+        for index, group in enumerate(groups):
+            group["lr"] = group["initial_lr"] * self.of_group(index, step, steps)
+            for schedule in self._torchs:
+                if schedule.momentum is not None:
+                    _set_momentum(group, schedule.momentum(self._count(step, steps), index))
+
+    def _count(self, step: int, steps: Steps) -> int:
+        """How often a scheduler of torch was stepped before a step."""
+        return step if self._every_batch else step // steps.per_epoch
+
+
+def _set_momentum(group: dict[str, Any], momentum: float) -> None:
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum
 
 
 def _estimated(state: State) -> Steps:

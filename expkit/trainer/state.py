@@ -43,6 +43,9 @@ class State:
     microbatch_size: int | None = None
     iteration_length: Time | None = None
     """Before the ssr; without one a fit is an iteration."""
+    schedulers: list[Any] = field(default_factory=list)
+    """What the learning rate is multiplied with; a method that needs a schedule appends it at INIT, in any form that
+    `Trainer(schedulers=...)` takes."""
     algorithms: Mapping[str, Algorithm] = field(default_factory=dict)
     callbacks: Mapping[str, Callback] = field(default_factory=dict)
 

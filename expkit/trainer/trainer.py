@@ -41,16 +41,20 @@ from expkit.trainer.parts import (
     microbatch_size,
     parse_time,
     rates_of,
+    schedulers_of,
     search_of,
     seconds_of,
     steps_of,
 )
 from expkit.trainer.precision import check_precision, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
-from expkit.trainer.schedule import OPEN_ENDED, total_steps
+from expkit.trainer.rates import Rates
+from expkit.trainer.schedule import OPEN_ENDED, Factor, total_steps
 from expkit.trainer.standalone import evaluate_alone, predict
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
+
+Schedule = Scheduler | Callable[[int], float] | Factor | torch.optim.lr_scheduler.LRScheduler
 
 
 class Trainer:
@@ -65,7 +69,8 @@ class Trainer:
         max_duration: str | Time,
         eval_dataloader: Any = None,
         loss_fn: LossFn | None = None,
-        schedulers: Scheduler | Callable[[int], float] | Sequence[Scheduler | Callable[[int], float]] = (),
+        schedulers: Schedule | Sequence[Schedule] = (),
+        step_schedulers_every_batch: bool = False,
         algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] = (),
         callbacks: Sequence[Callback] | Mapping[str, Callback] = (),
         loggers: Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
@@ -89,7 +94,9 @@ class Trainer:
         `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
         `loss_fn`: (outputs, targets) or (outputs, batch) -> a scalar, or a tuple or dict of scalars; without it the
         model's own `loss`, or the one that its outputs bring along, or cross entropy.
-        `schedulers`: what step k multiplies the learning rate with, plug-ins or functions of k; several are multiplied.
+        `schedulers`: what step k multiplies the learning rate with; several are multiplied. Plug-ins, functions of k or
+        of (k, steps), or schedulers of torch, which are read and never stepped: the ssr scales them, and they count
+        epochs, as in Composer, unless `step_schedulers_every_batch` is true. All others count batches.
         `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
         `device_train_microbatch_size`: samples per forward pass on each rank, None for the whole batch, auto for the
         largest that fits: the whole batch, half of it after each out-of-memory.
@@ -136,6 +143,7 @@ class Trainer:
             world_size=world_size,
             microbatch_size=microbatch_size(device_train_microbatch_size),
             iteration_length=iteration_length_of(iteration_length),
+            schedulers=schedulers_of(schedulers),
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
         )
@@ -147,7 +155,7 @@ class Trainer:
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = parse_time("eval_interval", eval_interval)
         self._loop = Loop(
-            rates=rates_of(schedulers),
+            rates=Rates(),
             evaluators=evaluators_of(
                 eval_dataloader, state, check_subset("eval_subset_num_batches", eval_subset_num_batches)
             ),
@@ -168,6 +176,7 @@ class Trainer:
             with deterministic(deterministic_mode):
                 for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
                     self._engine.fire(event)
+            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # methods may have added
         except BaseException as e:
             self._close_after(e)  # nobody else could
             raise
@@ -190,6 +199,8 @@ class Trainer:
                 return
         elif state.progress >= 1:
             raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
+        if state.max_duration.unit not in OPEN_ENDED:
+            self._loop.rates.check(state.steps)
         state.stop_reason = state.error = None
         self._loop.interruption = None
         if self._loop.ranks:
@@ -246,7 +257,7 @@ class Trainer:
     def lr_at(self, step: int) -> float:
         """The learning rate of the first parameter group at a step, also of steps to come."""
         group = self._state.optimizer.param_groups[0]
-        return float(group.get("initial_lr", group["lr"]) * self._loop.rates.at(step, self._state.steps))
+        return float(group.get("initial_lr", group["lr"]) * self._loop.rates.of_group(0, step, self._state.steps))
 
     def close(self) -> None:
         """Close callbacks, loggers and the loader's workers, each exactly once; the first error is raised.

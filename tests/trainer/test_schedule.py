@@ -6,21 +6,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import torch
+from torch.optim import lr_scheduler
 
 from expkit.duration import Time
 from expkit.errors import UsageError
+from expkit.schedulers.linear import Linear
+from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps, table, total_steps
-from tests.trainer.doubles import batches, trainer
+from expkit.trainer.trainer import Trainer
+from tests.trainer.doubles import batches, net, trainer
 
 
 @dataclass
 class Rates(Callback):
     seen: Any = field(default_factory=list, init=False)
+    momenta: Any = field(default_factory=list, init=False)
 
     def before_train_batch(self, state: Any, logger: Any) -> None:
         self.seen.append(state.optimizer.param_groups[0]["lr"])
+        self.momenta.append(state.optimizer.param_groups[0]["momentum"])
+
+
+def train(made: tuple[Any, Rates]) -> tuple[Any, Rates]:
+    made[0].fit()
+    return made
 
 
 @dataclass
@@ -88,6 +100,104 @@ def test_ssr_scales_training_schedule_and_evaluations_alike(duration: str) -> No
 def test_an_ssr_that_is_not_positive_is_refused(ssr: float) -> None:
     with pytest.raises(UsageError, match="ssr must be positive"):
         trainer(ssr=ssr)
+
+
+@dataclass
+class Wants(Algorithm):
+    """A method that needs a schedule of its own."""
+
+    make: Any = None
+
+    def init(self, state: Any, logger: Any) -> None:
+        state.schedulers.append(self.make(state.optimizer))
+
+
+def torch_trainer(make: Any, *, wanted_by_method: bool = False, **settings: Any) -> tuple[Any, Rates]:
+    """A trainer with a scheduler of torch on its optimizer, and the rates it comes to train at."""
+    model, rates = net(), Rates()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    given = {"algorithms": [Wants(make)]} if wanted_by_method else {"schedulers": make(optimizer)}
+    return Trainer(model=model, train_dataloader=batches(4), optimizers=optimizer, callbacks=[rates], device="cpu",
+                   **given, **{"max_duration": "4ep", **settings}), rates  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted_by_method", [False, True])
+def test_a_scheduler_of_torch_counts_epochs_unless_its_owner_says_batches(wanted_by_method: bool) -> None:
+    def make(optimizer: Any) -> Any:
+        return lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    _, epochs = train(torch_trainer(make, wanted_by_method=wanted_by_method))
+    assert epochs.seen == pytest.approx([0.1] * 8 + [0.05] * 8)
+    settings: Any = {"wanted_by_method": wanted_by_method, "step_schedulers_every_batch": True}
+    _, every_batch = train(torch_trainer(make, **settings, max_duration="1ep"))
+    assert every_batch.seen == pytest.approx([0.1, 0.1, 0.05, 0.05])
+    _, halved = train(torch_trainer(make, wanted_by_method=wanted_by_method, ssr=0.5))
+    assert halved.seen == pytest.approx([0.1] * 4 + [0.05] * 4)
+
+
+def test_in_a_trainer_torchs_schedulers_give_what_they_give_in_a_loop_of_ones_own() -> None:
+    def make(optimizer: Any) -> Any:
+        return lr_scheduler.OneCycleLR(optimizer, max_lr=0.4, total_steps=8)
+
+    by_hand, momenta = [], []
+    optimizer = torch.optim.SGD(net().parameters(), lr=0.1, momentum=0.9)
+    scheduler = make(optimizer)
+    for _ in range(8):
+        by_hand.append(optimizer.param_groups[0]["lr"])
+        momenta.append(optimizer.param_groups[0]["momentum"])
+        optimizer.step()
+        scheduler.step()
+    t, rates = train(torch_trainer(make, max_duration="8ba", step_schedulers_every_batch=True))
+    assert rates.seen == pytest.approx(by_hand, abs=1e-12)
+    assert rates.momenta == pytest.approx(momenta, abs=1e-12)
+    assert [t.lr_at(k) for k in range(8)] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_a_scheduler_of_torch_and_a_plug_in_are_multiplied() -> None:
+    def make(optimizer: Any) -> Any:
+        return [lr_scheduler.ExponentialLR(optimizer, 0.5), Linear()]
+
+    _, rates = train(torch_trainer(make, max_duration="2ep"))
+    assert rates.seen == pytest.approx([0.1 * (1 - k / 8) * 0.5 ** (k // 4) for k in range(8)])
+
+
+def test_a_scheduler_of_another_optimizer_is_refused() -> None:
+    other = torch.optim.SGD(net().parameters(), lr=0.1)
+    with pytest.raises(UsageError, match="StepLR was made for another optimizer than the trainer's"):
+        trainer(schedulers=lr_scheduler.StepLR(other, 3))
+
+
+@pytest.mark.parametrize("wanted_by_method", [False, True])
+def test_a_scheduler_that_cannot_be_read_is_refused_by_its_name(wanted_by_method: bool) -> None:
+    with pytest.raises(UsageError, match="PolynomialLR cannot be used: of torch's schedulers there are StepLR"):
+        torch_trainer(lambda o: lr_scheduler.PolynomialLR(o), wanted_by_method=wanted_by_method)
+
+
+def test_a_cycle_that_ends_before_training_is_refused_before_the_first_step() -> None:
+    def make(optimizer: Any) -> Any:
+        return lr_scheduler.OneCycleLR(optimizer, max_lr=0.4, total_steps=8)
+
+    t, _ = torch_trainer(make, max_duration="3ep", step_schedulers_every_batch=True)
+    with pytest.raises(UsageError, match="OneCycleLR ends after 8 steps of its own, but training takes 12 batches"):
+        t.fit()
+    assert t.state.timestamp.batch == 0
+    train(torch_trainer(make, max_duration="3ep"))  # 3 epochs are steps enough
+
+
+def test_a_function_of_the_step_alone_knows_no_ssr() -> None:
+    with pytest.raises(UsageError, match=r"ssr=0.5 cannot scale a schedule that is a function of the step alone"):
+        trainer(schedulers=lambda k: 0.5**k, ssr=0.5)
+    rates = Rates()
+    trainer(schedulers=lambda k, steps: 1 - k / steps.total, ssr=0.5, callbacks=[rates]).fit()
+    assert rates.seen == pytest.approx([0.1, 0.075, 0.05, 0.025])
+
+
+def test_a_warm_up_longer_than_training_is_told_once_and_one_as_long_is_not() -> None:
+    t = trainer(schedulers=Linear(warmup="9ba"))
+    with pytest.warns(UserWarning, match=r"warmup=9ba of Linear is 9 steps, but training takes 8: the full"):
+        t.fit()
+    t.fit("1ba")  # told once; warnings are errors here
+    trainer(schedulers=Linear(warmup="8ba")).fit()
 
 
 def test_a_schedule_of_a_training_in_seconds_follows_the_train_clock() -> None:
