@@ -31,13 +31,15 @@ class RuntimeEstimator(Callback):
     _batches_s: Any = field(default=0.0, init=False, repr=False, compare=False)
     _evals: Any = field(default_factory=dict, init=False, repr=False, compare=False)
     _evaluating: Any = field(default=False, init=False, repr=False, compare=False)
+    _resumed: Any = field(default=False, init=False, repr=False, compare=False)
 
     def batch_end(self, state: Any, logger: Any) -> None:
         elapsed_s = self._since_last(state)
         if elapsed_s is None or state.timestamp.batch <= self.skip_batches:
             return
-        self._batches += 1
-        self._batches_s += elapsed_s
+        if not self._is_a_start(elapsed_s):
+            self._batches += 1
+            self._batches_s += elapsed_s
         batch, total = state.timestamp.batch, state.max_steps
         remaining_s = (total - batch) * self._batches_s / self._batches
         for count, seconds, last in self._evals.values():
@@ -67,6 +69,12 @@ class RuntimeEstimator(Callback):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._wall_s, self._batches, self._batches_s = state["wall_s"], state["batches"], state["batches_s"]
         self._evals = {name: tuple(seen) for name, seen in state["evals"].items()}
+        self._resumed = True
+
+    def _is_a_start(self, elapsed_s: float) -> bool:
+        """Whether this is the first batch after a resume and its time that of a new process rather than a batch's."""
+        resumed, self._resumed = self._resumed, False
+        return resumed and self._batches > 0 and elapsed_s > 2 * self._batches_s / self._batches
 
     def _since_last(self, state: Any) -> float | None:
         """Seconds of the wall clock since it was last asked; None where it was not, or the clock began anew."""

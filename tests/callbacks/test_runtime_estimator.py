@@ -52,6 +52,16 @@ def test_a_resumed_estimate_is_that_of_the_uninterrupted_run() -> None:
     assert estimates(second, 60, since=35) == whole[34:]
 
 
+def test_the_start_of_a_new_process_is_no_batch() -> None:
+    estimator = RuntimeEstimator(time_unit="seconds")
+    estimates(estimator, 5)
+    estimator.load_state_dict(estimator.state_dict())
+    state, lines = state_of(wall_s=WARM_UP_S + 4 * BATCH_S + 60.0), Lines()  # the clock goes on, a minute of set-up too
+    state.timestamp = state.timestamp._replace(batch=6)
+    estimator.batch_end(state, lines)
+    assert lines.lines == [{"time/remaining_estimate": 94 * BATCH_S}]
+
+
 def test_a_clock_that_began_anew_costs_one_batch_and_no_more() -> None:
     estimator = RuntimeEstimator(time_unit="seconds")
     estimates(estimator, 5)
