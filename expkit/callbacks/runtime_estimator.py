@@ -74,7 +74,7 @@ class RuntimeEstimator(Callback):
     def _is_a_start(self, elapsed_s: float) -> bool:
         """Whether this is the first batch after a resume and its time that of a new process rather than a batch's."""
         resumed, self._resumed = self._resumed, False
-        return resumed and self._batches > 0 and elapsed_s > 2 * self._batches_s / self._batches
+        return bool(resumed and self._batches and elapsed_s > 2 * self._batches_s / self._batches)
 
     def _since_last(self, state: Any) -> float | None:
         """Seconds of the wall clock since it was last asked; None where it was not, or the clock began anew."""
