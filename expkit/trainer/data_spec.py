@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import torch
+
 from expkit.errors import UsageError
 from expkit.trainer import batch as trees
 from expkit.trainer.contracts import Dataset
@@ -36,6 +38,10 @@ class DataSpec:
     num_tokens_in_batch: Callable[[Any], int] | None = None
     """Tokens of a batch or microbatch; else the elements of integer inputs (B, L), padding counted."""
 
+    weight_in_batch: Callable[[Any], Any] | None = None
+    """What the loss of a batch is a mean over where that is not its samples, say `(batch["labels"] != -100).sum()`: so
+    parts of a batch, and of ranks, add up to the mean of the whole. A part in which nothing counts is left out."""
+
     @cached_property
     def layout(self) -> Layout:
         """Where inputs and targets are."""
@@ -55,6 +61,11 @@ class DataSpec:
     def split(self) -> Callable[[Any, int], list[Any]]:
         """(batch, size) -> microbatches; UsageError where a split of the user's own lost samples or gained some."""
         return trees.split if self.split_batch is None else self._checked_split
+
+    def weights(self, parts: Sequence[Any]) -> list[float]:
+        """What each part of a batch weighs: its samples, or what `weight_in_batch` says; waits for the accelerator."""
+        weigh = self.weight_in_batch or self.num_samples
+        return torch.stack([torch.as_tensor(weigh(part)) for part in parts]).double().tolist()
 
     def transformed(self, batch: Any) -> Any:
         """A batch of the loader after `batch_transforms`."""

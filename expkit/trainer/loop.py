@@ -59,6 +59,8 @@ class Loop:
     """The others, where there are others."""
     counts: tuple[int, int] = (0, 0)
     """Samples and tokens of the batch under way, on this rank."""
+    weight: float | None = None
+    """What of the batch counts on this rank, where a DataSpec says so; else its samples do."""
     interruption: Interruption | None = None
     """Raised after the current step; set by whoever is asked to stop."""
 
@@ -181,7 +183,7 @@ def _gradients(state: State, engine: Engine, loop: Loop) -> torch.Tensor:
         total = loop.search.until_it_fits(lambda: _accumulate(state, engine, loop))
     state.batch = whole
     if loop.ranks:
-        total = loop.ranks.exchange(total, loop.counts, engine.clocks.train_s, loop.interruption)
+        total = loop.ranks.exchange(total, loop.counts, loop.weight, engine.clocks.train_s, loop.interruption)
     state.loss = total
     if loop.scaler is not None:
         loop.scaler.unscale(state.optimizer)
@@ -193,7 +195,7 @@ def _accumulate(state: State, engine: Engine, loop: Loop) -> Any:
     """One microbatch after another; gives the loss of this rank's part, None where it has no samples."""
     fire, clocks = engine.fire, engine.clocks
     _forget_gradients(state.optimizer)
-    parts = _microbatches(state.data, state.batch, state.microbatch_size, loop.ranks.full if loop.ranks else None)
+    parts = _microbatches(state, loop)
     state.num_microbatches = len(parts)
     total: Any = None
     named: dict[str, Any] = {}
@@ -234,20 +236,31 @@ def _draw(state: State, index: int) -> int:
     return state.timestamp.batch + (index << _BATCH_BITS)
 
 
-def _microbatches(data: DataSpec, batch: Any, size: int | None, full: int | None) -> list[tuple[Any, float]]:
-    """Each part with its share of the samples, so that uneven parts add up to the mean over the batch.
+def _microbatches(state: State, loop: Loop) -> list[tuple[Any, float]]:
+    """Each part with its share of what counts in the batch, so that uneven parts add up to the mean over the batch.
 
-    `full` is what the samples are a share of where several ranks have parts of the batch; one of them may have none.
+    Where several ranks have parts of a batch, samples are a share of a full batch, and one rank may have none.
     """
-    if size is None and full is None:
+    data, batch, size = state.data, state.batch, state.microbatch_size
+    if size is None and loop.ranks is None:
         return [(batch, 1.0)]
     count = data.num_samples(batch)
-    if full is not None and count == 0:
-        return []
     parts = [batch] if size is None or size >= count else data.split(batch, size)
-    if len(parts) == 1 and full is None:
+    if loop.ranks is None and len(parts) == 1:
         return [(batch, 1.0)]
-    return [(part, data.num_samples(part) / (full or count)) for part in parts]
+    if data.weight_in_batch:
+        return _weighed(data, parts if count else [], loop)
+    full = loop.ranks.full if loop.ranks else count
+    return [(part, data.num_samples(part) / full) for part in parts] if count else []
+
+
+def _weighed(data: DataSpec, parts: Sequence[Any], loop: Loop) -> list[tuple[Any, float]]:
+    """Shares of what counts on this rank; a batch in which nothing counts has a loss that is nan, as in one part."""
+    weights = data.weights(parts) if parts else []
+    loop.weight = sum(weights)
+    if loop.weight == 0 and loop.ranks is None:
+        return [(part, math.nan) for part in parts]
+    return [(part, weight / loop.weight) for part, weight in zip(parts, weights, strict=True) if weight]
 
 
 def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:

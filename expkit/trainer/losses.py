@@ -31,7 +31,7 @@ def loss(state: State) -> Any:
         if state.losses:
             state.losses = {}
         return given
-    parts = _parts(given)
+    parts = _parts(given, state.device)
     state.losses = {name: part.detach() for name, part in parts.items() if name != "total"}
     return parts["total"] if "total" in parts else sum(parts.values())
 
@@ -110,12 +110,12 @@ def _knows_tensors_only(own: Any) -> bool:
     return home.startswith(("torch.nn.", "expkit.functional.")) and not inspect.ismethod(own)
 
 
-def _parts(given: Any) -> dict[str, Tensor]:
+def _parts(given: Any, device: torch.device) -> dict[str, Tensor]:
     """Losses by name, those of a tuple by number; ExpkitError for what is none."""
     if not isinstance(given, (Mapping, tuple, list)) or not given:
         raise ExpkitError(f"a loss is a scalar tensor, or a tuple or dict of them, but got {type(given).__name__}")
     named = given.items() if isinstance(given, Mapping) else enumerate(given)
-    parts = {str(name): torch.as_tensor(part) for name, part in named}
+    parts = {str(name): torch.as_tensor(part, device=device) for name, part in named}
     for name, part in parts.items():
         if part.ndim:
             raise ExpkitError(f"loss {name!r} must be a scalar, the mean over samples, but its shape is "

@@ -23,7 +23,7 @@ from expkit.trainer.contracts import Metric
 from expkit.trainer.loaders import Sizes
 from expkit.trainer.state import State
 
-_HEAD = 8  # numbers in front of the gradients, all of them whole or below one, so that 24 bits hold them exactly
+_HEAD = 10  # numbers in front of the gradients, all of them whole or below one, so that 24 bits hold them exactly
 _CHUNK = 4096
 _BLIND = (torch.utils.data.RandomSampler, torch.utils.data.SequentialSampler, torch.utils.data.SubsetRandomSampler,
           torch.utils.data.WeightedRandomSampler)  # fmt: skip
@@ -48,6 +48,7 @@ class Ranks:
         self.may_stop = any(callback.changes_training for callback in state.callbacks.values())
         """Whether it is worth asking after each batch; what other callbacks ask for is known one batch later."""
         self._mail: _Mail | None = None
+        self._names: list[str] = []
 
     def meet(self) -> None:
         """All ranks start from the weights of rank 0; TrialFailure where they have not the same model."""
@@ -59,25 +60,29 @@ class Ranks:
                                    f"methods) and rank {other} has {size}", "config")  # fmt: skip
         _broadcast(tensors)
 
-    def exchange(self, loss: Tensor | None, own: tuple[int, int], train_s: float, asked: Interruption | None) -> Tensor:
-        """Gradients and batch statistics become those of the whole batch; gives its loss.
+    def exchange(self, loss: Tensor | None, own: tuple[int, int], weight: float | None, train_s: float,
+                 asked: Interruption | None) -> Tensor:  # fmt: skip
+        """Gradients, named losses and batch statistics become those of the whole batch; gives its loss.
 
-        `loss` is this rank's part, weighted; None where it had no samples. `own`: its samples and tokens.
+        `loss` is this rank's part, weighted; None where it had no samples. `own`: its samples and tokens. With a
+        `weight`, what counts of them, loss and gradients are the mean over that on this rank.
         """
         state = self._state
         parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
         if self._mail is None or not self._mail.fits(parameters):
-            self._mail = _Mail(parameters, state.model, self.full)
+            self._names = self._agreed_names(loss) if self._mail is None else self._names
+            self._mail = _Mail(parameters, state.model, self.full, 1 + len(self._names))
         used = state.num_samples if loss is not None else 0
         clock_s = train_s if state.rank == 0 else 0.0
         head = [used, *own[:1], *divmod(own[1], _CHUNK), clock_s // 1, clock_s % 1,
-                state.stop_reason is not None, asked is not None]  # fmt: skip
-        head, total = self._mail.send(head, loss)
+                state.stop_reason is not None, asked is not None, *divmod(weight or 0.0, _CHUNK)]  # fmt: skip
+        head, (total, *named) = self._mail.send(head, self._losses(loss), weight)
+        state.losses = dict(zip(self._names, named, strict=True))
         self.samples, self.tokens = round(head[1]), round(head[2]) * _CHUNK + round(head[3])
         self.train_s = head[4] + head[5]
         if head[6] or head[7]:
             self._listen(asked)
-        return total
+        return total  # type: ignore[no-any-return]
 
     def settle(self) -> None:
         """Whether a callback of any rank asked to stop; one small collective."""
@@ -97,6 +102,25 @@ class Ranks:
             if anywhere and not algorithm.effective:
                 algorithm.effective = True
 
+    def _agreed_names(self, loss: Tensor | None) -> list[str]:
+        """Of the parts of the loss, which a rank without samples does not know; once a training."""
+        said = dist.all_gather_json(None if loss is None else sorted(self._state.losses))
+        known = [names for names in said if names is not None]
+        for names in known:
+            if names != known[0]:
+                raise TrialFailure(f"ranks must have losses of the same names, but some have {known[0]} and some "
+                                   f"{names}", "config")  # fmt: skip
+        return known[0] if known else []
+
+    def _losses(self, loss: Tensor | None) -> list[Tensor] | None:
+        """The loss and its parts in the order that all ranks keep."""
+        if loss is None:
+            return None
+        if self._state.losses.keys() != set(self._names):
+            raise TrialFailure(f"losses must keep their names where there are several ranks, but {self._names} became "
+                               f"{sorted(self._state.losses)}", "config")  # fmt: skip
+        return [loss, *(self._state.losses[name] for name in self._names)]
+
     def _listen(self, asked: Interruption | None) -> None:
         own = {"stop": self._state.stop_reason, "asked": asked and [str(asked), asked.exit_code]}
         said = dist.all_gather_json(own)
@@ -108,7 +132,7 @@ class Ranks:
 class _Mail:
     """One flat buffer with everything that the ranks sum after a batch; laid out once, reused at every step."""
 
-    def __init__(self, parameters: list[Tensor], model: torch.nn.Module, full: int) -> None:
+    def __init__(self, parameters: list[Tensor], model: torch.nn.Module, full: int, num_losses: int) -> None:
         self._parameters, self._full = parameters, full
         self._key = [id(p) for p in parameters]
         self._norms = [m for m in model.modules() if _has_statistics(m)]
@@ -116,11 +140,14 @@ class _Mail:
         dtype = torch.float32
         for tensor in (*parameters, *statistics):
             dtype = torch.promote_types(dtype, tensor.dtype)
-        sizes = [_HEAD, len(parameters), 1, *(t.numel() for t in (*parameters, *statistics))]
+        sizes = [_HEAD, len(parameters), num_losses, *(t.numel() for t in (*parameters, *statistics))]
         self._flat = torch.zeros(sum(sizes), dtype=dtype, device=parameters[0].device)
         self._counts, self._sums = torch.split(self._flat, [_HEAD + len(parameters), sum(sizes[2:])])
         views = torch.split(self._sums, sizes[2:])
-        self._loss = views[0][0]
+        self._losses = views[0]
+        self._learned, self._statistics = torch.split(
+            self._sums, [sum(sizes[2 : 3 + len(parameters)]), sum(sizes[3 + len(parameters) :])]
+        )
         self._gradients = [v.view_as(p) for v, p in zip(views[1:], parameters, strict=False)]
         self._means = list(views[1 + len(parameters) :])
 
@@ -128,21 +155,25 @@ class _Mail:
         """Whether these are the parameters it was laid out for; a method may have replaced some."""
         return self._key == [id(p) for p in parameters]
 
-    def send(self, head: list[Any], loss: Tensor | None) -> tuple[list[float], Tensor]:
-        """Sum over ranks, spread the result; gives the summed head and the loss. `head[0]`: samples that made it."""
+    def send(self, head: list[Any], losses: list[Tensor] | None, weight: float | None) -> tuple[list[float], Tensor]:
+        """Sum over ranks, spread the result; gives the summed head and losses. `head[0]`: samples that made them."""
         present = [p.grad is not None for p in self._parameters]
         self._counts.copy_(torch.tensor([*map(float, head), *map(float, present)], dtype=self._flat.dtype))
-        torch.cat(list(self._weighted(loss, head[0] / self._full)), out=self._sums)
+        torch.cat(list(self._weighted(losses, head[0] / self._full)), out=self._sums)
+        if weight is not None:
+            self._learned.mul_(weight)  # it was a mean over what counts here
         dist.all_reduce(self._flat)
         summed: list[float] = self._counts[:_HEAD].tolist()
-        if summed[0] not in (0, self._full):
-            self._sums.div_(summed[0] / self._full)  # a batch that is not full, or that a method made smaller
+        if weight is not None:
+            self._learned.div_(summed[-2] * _CHUNK + summed[-1])
+        if summed[0] not in (0, self._full):  # a batch that is not full, or that a method made smaller
+            (self._sums if weight is None else self._statistics).div_(summed[0] / self._full)
         self._spread(present)
-        return summed, self._loss.clone()
+        return summed, self._losses.clone()
 
-    def _weighted(self, loss: Tensor | None, weight: float) -> Iterator[Tensor]:
-        """Loss and gradients, which carry their weight already, then batch statistics; zeros where there are none."""
-        yield torch.zeros_like(self._loss).reshape(1) if loss is None else loss.reshape(1)
+    def _weighted(self, losses: list[Tensor] | None, weight: float) -> Iterator[Tensor]:
+        """Losses and gradients, which carry their weight already, then batch statistics; zeros where there are none."""
+        yield torch.zeros_like(self._losses) if losses is None else torch.stack(losses)
         for parameter in self._parameters:
             yield (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).reshape(-1)
         for norm in self._norms:

@@ -18,10 +18,11 @@ from tests.trainer import two_ranks
 ROOT = Path(__file__).parents[2]
 HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
-           "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed")  # fmt: skip
+           "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed",
+           "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts")  # fmt: skip
 REFUSED = ("refused_loader", "refused_sampler", "refused_auto", "other_model")
 EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader", "noisy",
-         "noisy_workers", "resumed")  # fmt: skip
+         "noisy_workers", "resumed", "token_weights", "token_weights_in_parts", "named_losses")  # fmt: skip
 """Cases in double precision without dropout or batch statistics."""
 
 
@@ -81,6 +82,33 @@ def test_two_ranks_give_what_one_gives_to_1e_12_also_where_batches_do_not_divide
         assert [b for b, _ in first["loss"]] == [b for b, _ in one["loss"]]
         assert [v for _, v in first["loss"]] == pytest.approx([v for _, v in one["loss"]], rel=1e-12)
         assert first["accuracy"] == one["accuracy"]  # right answers and samples are added up: no rounding
+
+
+def test_named_losses_of_two_ranks_are_those_of_one(two: Path) -> None:
+    one, (first, second) = alone("named_losses"), results(two, "named_losses")
+    assert set(one["parts"]) == {"ce", "norm", "more"}
+    for name, series in one["parts"].items():
+        assert [batch for batch, _ in first["parts"][name]] == [batch for batch, _ in series]
+        rel = 1e-7 if name == "more" else 1e-12  # a number from outside is kept in single precision
+        assert [v for _, v in first["parts"][name]] == pytest.approx([v for _, v in series], rel=rel)
+    assert second["parts"] == {name: [] for name in one["parts"]}
+
+
+def test_parts_in_which_nothing_counts_are_left_out_and_all_of_them_are_nan(two: Path) -> None:
+    whole = alone("token_weights")
+    assert relative(alone("token_weights_in_parts")["weights"], whole["weights"]) < 1e-12
+    for result in (*results(two, "nothing_counts"), alone("nothing_counts_in_parts")):
+        assert (result["batch"], result["stop"]) == (1, "diverged")
+
+
+@pytest.mark.parametrize(("name", "says"), [
+    ("other_losses", "losses of the same names, but some have ['rank0'] and some ['rank1']"),
+    ("losses_that_come_and_go", "must keep their names where there are several ranks, but [] became ['late']"),
+])  # fmt: skip
+def test_losses_that_have_not_the_same_names_are_refused_on_all_ranks(tmp_path: Path, name: str, says: str) -> None:
+    run(tmp_path, (name,))
+    for result in results(tmp_path, name):
+        assert result["kind"] == "TrialFailure" and says in result["error"]
 
 
 def test_two_ranks_in_single_precision_are_within_1e_5_after_30_steps(two: Path) -> None:

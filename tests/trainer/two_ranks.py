@@ -28,6 +28,7 @@ from expkit.errors import ExpkitError, Interruption
 from expkit.functional.tensor_loader import TensorLoader
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
+from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, trainer, weights
 
@@ -60,8 +61,9 @@ def fitted(model: nn.Module, **settings: Any) -> Result:
         error = None
     except Interruption as e:
         error = e
+    parts = {name: memory.series(f"train/loss/{name}") for name in t.state.losses}
     return {**summary(t), "loss": memory.series("train/loss"), "accuracy": memory.series("eval/accuracy"),
-            "error": str(error) if error else None}  # fmt: skip
+            "parts": parts, "error": str(error) if error else None}  # fmt: skip
 
 
 def summary(t: Trainer) -> Result:
@@ -93,6 +95,53 @@ def microbatches() -> Result:
 
 def single_precision() -> Result:
     return fitted(seeded(), train_dataloader=loader(61, 12), max_duration="5ep")
+
+
+def some() -> DataSpec:
+    """Of the targets of four batches count 4, 1 of rank 1 alone, 3 of rank 0 alone, and 2."""
+    data = loader(21, 6, shuffle=False, double=True)
+    counted = [1, 0, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 0]
+    data._targets = data._targets.masked_fill(~torch.tensor(counted, dtype=torch.bool), -100)
+    return DataSpec(data, weight_in_batch=lambda batch: (batch[1] != -100).sum())
+
+
+def token_weights() -> Result:
+    return fitted(seeded().double(), train_dataloader=some())
+
+
+def token_weights_in_parts() -> Result:
+    return fitted(seeded().double(), train_dataloader=some(), device_train_microbatch_size=1)
+
+
+def named_losses() -> Result:
+    def parts(outputs: Any, targets: Any) -> Any:
+        return {"ce": nn.functional.cross_entropy(outputs, targets), "norm": outputs.square().mean(), "more": 2.0}
+
+    return fitted(seeded().double(), train_dataloader=loader(13, 6, double=True), loss_fn=parts)
+
+
+def nothing_counts() -> Result:
+    data = loader(12, 6)
+    return fitted(seeded(), train_dataloader=DataSpec(data, weight_in_batch=lambda batch: 0))
+
+
+def nothing_counts_in_parts() -> Result:
+    data = DataSpec(loader(12, 6), weight_in_batch=lambda batch: 0)
+    return fitted(seeded(), train_dataloader=data, device_train_microbatch_size=2)
+
+
+def other_losses() -> Result:
+    return sentence(loss_fn=lambda o, t: {f"rank{dist.rank()}": nn.functional.cross_entropy(o, t)})
+
+
+def losses_that_come_and_go() -> Result:
+    calls = iter(range(100))
+
+    def later(outputs: Any, targets: Any) -> Any:
+        loss = nn.functional.cross_entropy(outputs, targets)
+        return loss if next(calls) < 2 else {"late": loss}
+
+    return sentence(loss_fn=later)
 
 
 class Partial(Net):
