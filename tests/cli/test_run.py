@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from expkit.launch.drive import MISSING
+from expkit.store.query import connect
 from expkit.store.records import Status
 from tests.launch.lab import Lab
 
@@ -41,6 +42,27 @@ def test_fast_dev_run_has_an_id_of_its_own_and_seed_another(lab: Lab) -> None:
     fast = lab.json("run", "tiny", "--fast-dev-run")
     assert fast["state"] == "complete"
     assert fast["id"] != lab.json("run", "tiny")["id"]
+
+
+@pytest.mark.parametrize("ssr", [1.0, 0.5])
+def test_a_budget_of_seconds_ends_by_the_train_clock_and_the_schedule_follows_it(lab: Lab, ssr: float) -> None:
+    settings = ["trainer.max_duration=1s", "trainer.eval_interval=0.5dur", f"trainer.ssr={ssr}",
+                "scheduler={cosine: {warmup: 0.2dur}}", "callbacks={lr_monitor: {}}",
+                "data.train={'py:own:Points': {pause_s: 0.001}}"]  # fmt: skip
+    done = lab.json("run", "tiny", *(part for setting in settings for part in ("--set", setting)))
+    assert done["state"] == "complete"
+    with connect(lab.runs) as con:
+        sql = "SELECT batch, train_s, value FROM metrics WHERE id = ? AND name = ? ORDER BY batch"
+        rates = con.rows(sql, [done["id"], "lr"])
+        evaluations = con.rows(sql, [done["id"], "eval/accuracy"])
+    assert rates[-2]["train_s"] < ssr <= rates[-1]["train_s"] < ssr + 1
+    half, end = (row["train_s"] for row in evaluations)
+    assert ssr / 2 <= half < ssr <= end
+    highest = max(rates, key=lambda row: row["value"])
+    assert highest["value"] == pytest.approx(0.1, rel=0.1)
+    assert highest["train_s"] / ssr == pytest.approx(0.2, abs=0.15)
+    assert 0 < rates[0]["value"] < 0.01
+    assert rates[-1]["value"] < 0.005
 
 
 def test_code_that_nobody_trusts_is_exit_2(lab: Lab, tmp_path: object) -> None:

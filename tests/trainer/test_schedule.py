@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
+from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import UsageError
 from expkit.schedulers.linear import Linear
@@ -198,6 +200,57 @@ def test_a_warm_up_longer_than_training_is_told_once_and_one_as_long_is_not() ->
         t.fit()
     t.fit("1ba")  # told once; warnings are errors here
     trainer(schedulers=Linear(warmup="8ba")).fit()
+
+
+@dataclass
+class Slow(Callback):
+    """Writes down progress and rate of each step; takes a moment of the train clock."""
+
+    seen: Any = field(default_factory=list, init=False)
+
+    def before_train_batch(self, state: Any, logger: Any) -> None:
+        self.seen.append((state.progress, state.optimizer.param_groups[0]["lr"]))
+
+
+class Tokens(torch.nn.Module):
+    """Two logits for each of 10 tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(4, 2)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        return self.table(tokens).movedim(-1, 1)
+
+
+SHAPES: list[tuple[str, dict[str, Any], Any]] = [
+    ("constant", {"alpha": 0.5, "t_max": "0.5dur"}, lambda p: 0.5 if p < 0.5 else 1.0),
+    ("linear", {}, lambda p: 1 - p),
+    ("cosine", {"t_max": "2dur"}, lambda p: (1 + math.cos(math.pi * p / 2)) / 2),
+    ("polynomial", {}, lambda p: (1 - p) ** 2),
+    ("cosine_warm_restarts", {"t_0": "0.5dur"}, lambda p: (1 + math.cos(math.pi * (p % 0.5) / 0.5)) / 2),
+    ("step", {"step_size": "0.3dur", "gamma": 0.5}, lambda p: 0.5 ** math.floor(p / 0.3)),
+    ("multi_step", {"milestones": ["0.3dur", "0.6dur"]}, lambda p: 0.1 ** ((p >= 0.3) + (p >= 0.6))),
+    ("exponential", {"gamma": 0.1, "decay_period": "1dur"}, lambda p: 0.1**p),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "settings", "shape"), SHAPES, ids=[name for name, *_ in SHAPES])
+@pytest.mark.parametrize("duration", ["0.2sec", "9000tok"])
+def test_a_schedule_in_shares_follows_the_clock_where_nobody_knows_the_number_of_steps(
+    name: str, settings: dict[str, Any], shape: Any, duration: str
+) -> None:
+    watch = Slow()
+    tokens = torch.zeros(6, 10, dtype=torch.long)
+    model, data = (Tokens(), [(tokens, tokens % 2)] * 4) if "tok" in duration else (net(), batches(4))
+    scheduler: Any = plugins.build("schedulers", name, settings)
+    trainer(model, train_dataloader=data, schedulers=scheduler, callbacks=[watch], max_duration=duration).fit()
+    off = 0
+    for progress, lr in watch.seen[2:]:
+        nearby = [0.1 * shape(progress * (1 + e)) for e in (-0.02, -0.01, 0.0, 0.01, 0.02)]
+        off += not min(nearby) - 1e-3 <= lr <= max(nearby) + 1e-3
+    assert len(watch.seen) > 20
+    assert off <= 0.05 * len(watch.seen)
 
 
 def test_a_schedule_of_a_training_in_seconds_follows_the_train_clock() -> None:
