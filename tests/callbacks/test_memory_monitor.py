@@ -3,7 +3,7 @@ from __future__ import annotations
 import psutil
 import torch
 
-from expkit.callbacks.memory_monitor import MemoryMonitor
+from expkit.callbacks.memory_monitor import MemoryMonitor, _of_device
 from expkit.loggers.memory import Memory
 from tests.callbacks.lab import Lines, state_of, trainer
 
@@ -45,3 +45,9 @@ def test_it_looks_after_the_first_batch_and_then_now_and_then() -> None:
     with trainer([MemoryMonitor(5)], loggers=[memory]) as t:
         t.fit()
     assert memory.get_timeseries("memory/peak_rss_mem")["batch"] == [1, 6, 11]
+
+
+def test_the_series_of_a_cuda_device_bear_composers_names() -> None:
+    kinds = ("allocated", "active", "inactive", "reserved")
+    names = {f"memory/{moment}_{kind}_mem" for kind in kinds for moment in ("current", "peak")}
+    assert set(_of_device(torch.device("cpu"))) == {*names, "memory/alloc_retries"}  # torch counts nothing there
