@@ -54,6 +54,8 @@ def compose(
         precision=settings.precision,
         device=recipe.runtime.device,
         device_train_microbatch_size=settings.microbatch,
+        compile=settings.compile,
+        activation_checkpointing=settings.activation_checkpointing,
         eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,

@@ -86,13 +86,20 @@ class Identifier:
 
 
 def spell_trainer(trainer: TrainerSettings, mode: str | None = None) -> str:
-    """The trainer as it enters the id: without checkpoints; a microbatch where it is a number or `mode` is given."""
-    parts = {
+    """The trainer as it enters the id: without checkpoints; a microbatch where it is a number or `mode` is given.
+
+    What is off leaves the id as it was before there was such a key.
+    """
+    parts: dict[str, Any] = {
         "eval_interval": str(trainer.eval_interval),
         "max_duration": str(trainer.max_duration),
         "precision": trainer.precision,
         "ssr": _plain(trainer.ssr),
     }
+    if trainer.compile:
+        parts["compile"] = "default" if trainer.compile is True else trainer.compile
+    if trainer.activation_checkpointing:
+        parts["activation_checkpointing"] = trainer.activation_checkpointing
     microbatch = trainer.microbatch if isinstance(trainer.microbatch, int) else mode
     return _json(parts if microbatch is None else {**parts, "microbatch": microbatch})
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from expkit.duration import Time, TimeUnit
 
+COMPILE_MODES = ("default", "reduce-overhead", "max-autotune")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Natural = Annotated[int, Field(ge=1)]
 
@@ -90,6 +91,11 @@ class TrainerSettings:
     """Scale-schedule ratio: scales every duration of the recipe."""
     precision: Literal["fp32", "amp_bf16", "amp_fp16"] = "fp32"
     """Number format of forward and backward passes."""
+    compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = False
+    """Whether calls of the model are compiled by torch.compile, and in which mode; true is default."""
+    activation_checkpointing: bool | tuple[str, ...] = False
+    """Parts of the model that forget their activations and work them out again in the backward pass: names of modules
+    or of their classes, `layers.*` or `Block`; true is the blocks that the model repeats. Less memory, more time."""
     microbatch: Natural | Literal["auto"] | None = None
     """Samples at once on one device: null is the whole batch, auto halves when memory runs out."""
     eval_interval: Interval = field(default_factory=lambda: Time(1, TimeUnit.EPOCH))

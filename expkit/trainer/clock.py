@@ -34,7 +34,7 @@ class Clocks:
         if not self._started:
             self._started = True
             self._last_s = perf_counter()
-            self.setup_s = self._last_s - self._origin_s
+            self.setup_s = self._last_s - self._origin_s - self.seconds["compile_s"]
         self.switch("loop")
 
     def stop(self) -> None:
@@ -60,6 +60,11 @@ class Clocks:
             self._billed = not self._billed
         self.part = part
         return before
+
+    def compiled_before_training(self, elapsed_s: float) -> None:
+        """Compilation before the first batch, which no switch has noticed: it is no set-up either."""
+        if not self._started:
+            self.seconds["compile_s"] += elapsed_s
 
     @property
     def wall_s(self) -> float:

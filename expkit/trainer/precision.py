@@ -20,10 +20,20 @@ _NOTHING = contextlib.nullcontext()
 
 
 def autocast(device: torch.device, precision: Precision) -> Any:
-    """The context of forward pass and loss; under fp32 an autocast around the trainer is off inside."""
-    if precision != "fp32":
-        return torch.autocast(device.type, dtype=_DTYPES[precision])
-    return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else _NOTHING
+    """The context of forward pass and loss."""
+    return _NOTHING if precision == "fp32" else torch.autocast(device.type, dtype=_DTYPES[precision])
+
+
+def refuse_autocast_around() -> None:
+    """UsageError inside an autocast of the user's, on or off.
+
+    It would reach the backward pass, and casts of weights are forgotten only where the outermost one ends: a second
+    step would train on those of the first.
+    """
+    depth = torch.autocast_increment_nesting() - 1
+    torch.autocast_decrement_nesting()
+    if depth:
+        raise UsageError("the trainer must not run inside torch.autocast; leave it out, precision= says what is used")
 
 
 def check_precision(precision: str, device: torch.device) -> None:

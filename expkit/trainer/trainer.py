@@ -17,9 +17,11 @@ import torch
 from expkit import dist
 from expkit.duration import Time, TimeUnit
 from expkit.errors import Interruption, UsageError
+from expkit.trainer.activation_checkpointing import checkpoint_activations
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.clock import Clocks
+from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time, unwrapped
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.data_spec import data_of
 from expkit.trainer.deterministic import deterministic
@@ -46,7 +48,7 @@ from expkit.trainer.parts import (
     seconds_of,
     steps_of,
 )
-from expkit.trainer.precision import check_precision, scaler_of
+from expkit.trainer.precision import check_precision, refuse_autocast_around, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED, Factor, total_steps
@@ -77,6 +79,8 @@ class Trainer:
         precision: Precision = "fp32",
         device: str = "auto",
         device_train_microbatch_size: int | Literal["auto"] | None = None,
+        compile: Compile = False,
+        activation_checkpointing: bool | Sequence[str] = False,
         seed: int = 0,
         eval_interval: str | Time = "1ep",
         iteration_length: str | Time | None = None,
@@ -104,6 +108,9 @@ class Trainer:
         `train_subset_num_batches`: an epoch is that many batches of the loader, which then needs no length.
         `eval_subset_num_batches`: an evaluation is that many batches of its loader.
         `deterministic_mode`: only operations with the same bits every time; torch names one that cannot, and is slower.
+        `compile`: whether calls of the model are compiled, a mode of torch.compile, or all its arguments by name.
+        `activation_checkpointing`: parts of the model that compute their activations twice to save memory, by patterns
+        of module or class names; True for its blocks.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
         `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
@@ -113,7 +120,9 @@ class Trainer:
         self._deterministic = deterministic_mode
         seed_default(torch.device("cpu"), seed, "init")
         seed_python(seed, "init")
-        module = model.build() if isinstance(model, Model) else model
+        self._compile = compile_arguments(compile)
+        self._recomputed = activation_checkpointing
+        module = model.build() if isinstance(model, Model) else unwrapped(model)
         where = device_of(device)
         check_precision(precision, where)
         module.to(where)
@@ -172,11 +181,13 @@ class Trainer:
             search=search_of(device_train_microbatch_size, state, self._engine),
             ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
+        self._shaped: torch.nn.Module | None = None
         try:
             with deterministic(deterministic_mode):
                 for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
                     self._engine.fire(event)
             self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # methods may have added
+            self._shape()
         except BaseException as e:
             self._close_after(e)  # nobody else could
             raise
@@ -329,11 +340,19 @@ class Trainer:
         except Exception as e:
             error.add_note(f"and closing raised {type(e).__name__}: {e}")
 
+    def _shape(self) -> None:
+        """What is done to the model once methods have had their turn at INIT; again where one has replaced it."""
+        if self._shaped is not self._state.model:
+            self._shaped = self._state.model
+            checkpoint_activations(self._shaped, self._recomputed)
+            compile_calls(self._shaped, self._compile)
+
     @contextlib.contextmanager
     def _at_work(self) -> Iterator[None]:
         """Around everything that calls the model."""
-        unmixed = torch.autocast(self._state.device.type, enabled=False)  # one of the user's would reach backward
-        with unmixed, deterministic(self._deterministic):
+        refuse_autocast_around()
+        self._shape()
+        with compile_time(self._clocks), deterministic(self._deterministic):
             yield
 
     def _extend(self, duration: Time) -> None:

@@ -66,11 +66,28 @@ def test_bf16_in_microbatches_is_bf16_in_one_but_for_rounding() -> None:
     assert torch.allclose(weights(done[0]), weights(done[1]), atol=1e-2)
 
 
-def test_fp32_is_fp32_also_inside_an_autocast_of_the_users() -> None:
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        done, seen = watched("fp32")
-    assert ("train", torch.bfloat16) not in seen
-    assert torch.equal(weights(done), weights(watched("fp32")[0]))
+def test_every_step_in_bf16_uses_the_weights_of_the_step_before_it() -> None:
+    """Casts of weights are cached; they must not outlive a step."""
+    done, model, losses = trainer(precision="amp_bf16", momentum=0.0), net(), []
+    done.fit()
+    for inputs, targets in [*batches(), *batches()]:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = nn.functional.cross_entropy(model(inputs), targets)
+        losses.append(loss.item())
+        for parameter, grad in zip(
+            model.parameters(), torch.autograd.grad(loss, list(model.parameters())), strict=True
+        ):
+            parameter.data.sub_(grad, alpha=0.1)
+    assert torch.equal(weights(done), torch.cat([p.detach().flatten() for p in model.parameters()]))
+    assert done.state.train_loss == losses[-1]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_autocast_around_the_trainer_is_refused(enabled: bool) -> None:
+    made = trainer()
+    with torch.autocast("cpu", enabled=enabled), pytest.raises(UsageError, match="must not run inside torch"):
+        made.fit()
+    made.fit()
 
 
 @pytest.mark.parametrize(
