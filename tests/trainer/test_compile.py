@@ -5,9 +5,17 @@ Most of it with backends that only trace; the compiler itself is tried once, whi
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from torch import nn
@@ -22,6 +30,8 @@ from expkit.trainer.clock import Clocks
 from expkit.trainer.compilation import compile_arguments, compile_time
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, batches, net, trainer, weights
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -91,8 +101,6 @@ class Slow:
         self.count = 0
 
     def __call__(self, graph: Any, _: Any) -> Any:
-        import time
-
         self.count += 1
         time.sleep(self.seconds)
         return graph.forward
@@ -220,11 +228,38 @@ def test_microbatches_precision_and_recomputed_parts_go_along(precision: Any, dr
     assert all(torch.allclose(a, b, atol=atol) for a, b in zip(plain, compiled, strict=True))
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # torch's own import
+COMPILED = """
+import json
+from tests.trainer.doubles import batches, trainer, weights
+
+done = {}
+for compile in (False, True):
+    made = trainer(max_duration="1ep", eval_dataloader=batches(1), compile=compile)
+    made.fit()
+    done[str(compile)] = {"weights": weights(made).tolist(), **made.clocks}
+print(json.dumps(done))
+"""
+
+
 def test_the_compiler_itself() -> None:
-    """Twice the batches of one size and an evaluation: three graphs."""
-    plain = trained(max_duration="1ep", eval_dataloader=batches(1))
-    compiled = trained(max_duration="1ep", eval_dataloader=batches(1), compile=True)
-    assert torch.allclose(weights(plain), weights(compiled), atol=1e-5)
-    clocks = compiled.clocks
-    assert clocks["compile_s"] > 10 * clocks["train_s"]
+    """In a process of its own: the compiler starts helpers, which must be gone when it ends."""
+    run = subprocess.Popen([sys.executable, "-c", COMPILED], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+                           stdout=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
+    said = run.communicate(timeout=150)[0]
+    plain, compiled = json.loads(said)["False"], json.loads(said)["True"]
+    assert compiled["weights"] == pytest.approx(plain["weights"], abs=1e-5)
+    assert compiled["compile_s"] > 10 * compiled["train_s"]
+    deadline_s = time.monotonic() + 10
+    while time.monotonic() < deadline_s and _session(run.pid):
+        time.sleep(0.05)
+    assert not _session(run.pid)
+
+
+def _session(leader: int) -> list[int]:
+    return [pid for pid in psutil.pids() if _session_of(pid) == leader]
+
+
+def _session_of(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(pid)
+    return None
