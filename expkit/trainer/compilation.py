@@ -50,7 +50,7 @@ def compile_calls(model: torch.nn.Module, arguments: dict[str, Any] | None) -> N
         model._compiled_call_impl = torch.compile(_call_of(model), **arguments)
 
 
-def _call_of(model: torch.nn.Module) -> Callable[..., Any]:
+def _call_of(model: Any) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:  # torch compiles no frame of its own, such as Sequential's: `compile`
         return model._call_impl(*args, **kwargs)  # of a module whose forward is torch's would do nothing, silently
 
