@@ -136,8 +136,8 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
     replicates = tuple(_replicate(r, seeds, effective, series, exclusive, torn) for r in rows)
     used = {r["setting_json"]: json.loads(r["setting_json"]) for r in rows if r["setting_json"]}
     return Sweep(
-        name, utc_text(row["created_utc"]), row["file"], row["sha256"], con.store.targets(name), replicates, series,
-        tuple(s for _, s in sorted(used.items()) if s),
+        name, utc_text(row["created_utc"], "seconds"), row["file"], row["sha256"], con.store.targets(name),
+        replicates, series, tuple(s for _, s in sorted(used.items()) if s),
     )  # fmt: skip
 
 
@@ -160,9 +160,9 @@ def _torn(con: Views) -> set[Key]:
     return {key for bad in con.set_aside if (key := Layout.replicate_of(bad.path)) is not None}
 
 
-def utc_text(moment: datetime | None) -> str | None:
-    """A time of the views, UTC without a zone, as ISO 8601 with Z."""
-    return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
+def utc_text(moment: datetime | None, timespec: str = "milliseconds") -> str | None:
+    """A time of the views, UTC without a zone, as ISO 8601 with Z; by default as exact as the records write it."""
+    return None if moment is None else f"{moment.isoformat(timespec=timespec)}Z"
 
 
 def _evaluations(rows: Iterable[Row]) -> dict[Key, Evaluations]:

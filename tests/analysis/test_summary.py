@@ -290,6 +290,17 @@ def test_a_target_set_after_the_first_arm_started_is_exploratory(tmp_path: Path)
     assert guard(found, "target").sentence == "TARGET SET AFTER DATA: exploratory."
 
 
+def test_a_target_that_the_pilot_fixed_in_the_second_in_which_the_first_arm_started_is_not_exploratory(
+    tmp_path: Path,
+) -> None:
+    change = when({"started_utc": "2026-01-02T03:04:05.775Z"}, "ema")
+    made = make_store(tmp_path, {"ema": METHODS["ema"]}, change=change, num_batches=16)
+    record = made.store.targets("ablate")
+    for utc, late in (("2026-01-02T03:04:05.536Z", False), ("2026-01-02T03:04:05.776Z", True)):
+        made.store.write_target("ablate", record | {"utc": utc})
+        assert read(tmp_path).target.exploratory is late
+
+
 def test_another_baseline_turns_the_ratios_round(whole: Path) -> None:
     found = read(whole)
     turned = read(whole, baseline="progressive_resizing")

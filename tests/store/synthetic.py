@@ -59,6 +59,7 @@ class Cell:
     setting: Mapping[str, Any] = field(default_factory=lambda: dict(SETTING))
     driver: str = "driver-1"
     wall_per_cpu: float = 1.01
+    started_utc: str = UTC
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def _write(
         cause=cell.cause,
         message=cell.message,
         created_utc=UTC,
-        started_utc=UTC,
+        started_utc=cell.started_utc,
         ended_utc=UTC if share == 1.0 or cell.state == "failed" else None,
         heartbeat_utc=UTC,
         driver=cell.driver,
