@@ -73,5 +73,6 @@ class SeqLengthWarmup(Algorithm):
             self._said = True
             shape = list(getattr(inputs, "shape", ()))
             warnings.warn(
-                f"seq_length_warmup has no effect: inputs of shape {shape} are no sequences of token ids", stacklevel=1
+                f"seq_length_warmup found no sequences and has no effect: inputs of shape {shape} are no token ids",
+                stacklevel=1,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,11 @@ class Parquet(LoggerDestination):
             events.write(kind, state.timestamp.batch, **payload)
         finally:
             events.close()
+
+    def upload_file(self, name: str, path: Path, state: Any) -> None:
+        kept = self.attempt_dir / name
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, kept)
 
     def close(self) -> None:
         if self._writer is not None:

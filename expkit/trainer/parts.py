@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from torch.optim.lr_scheduler import LRScheduler
@@ -15,7 +16,7 @@ from expkit.errors import ExpkitError, UsageError
 from expkit.functional.torch_schedules import torch_schedule
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
-from expkit.trainer.contracts import Scheduler
+from expkit.trainer.contracts import Optimizer, Scheduler
 from expkit.trainer.data_spec import data_of
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluator
@@ -159,12 +160,21 @@ def _num_arguments(function: Callable[..., Any]) -> int:
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def labelled(given: Sequence[P] | Mapping[str, P]) -> dict[str, P]:
-    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice."""
-    if isinstance(given, Mapping):
-        return dict(given)
+def optimizer_of(given: Optimizer | torch.optim.Optimizer | None, model: torch.nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of the model's parameters; one that nobody chose says so, and how it steps."""
+    if given is None:
+        given = cast(Optimizer, plugins.build("optimizers", "sgd", {}))
+        logging.getLogger(__name__).warning("no optimizer was given: training with %s", given)
+    return given.build(model.parameters()) if isinstance(given, Optimizer) else given
+
+
+def labelled(given: Sequence[P] | Mapping[str, P], more: Sequence[P] = ()) -> dict[str, P]:
+    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice; then `more`."""
     labelled: dict[str, P] = {}
-    for plugin in given:
+    if isinstance(given, Mapping):
+        labelled.update(given)
+        given = ()
+    for plugin in (*given, *more):
         name = label = name_of(plugin)
         count = 1
         while label in labelled:

@@ -41,6 +41,7 @@ from expkit.trainer.parts import (
     labelled,
     late_targets,
     microbatch_size,
+    optimizer_of,
     parse_time,
     rates_of,
     schedulers_of,
@@ -67,7 +68,7 @@ class Trainer:
         *,
         model: Model | torch.nn.Module,
         train_dataloader: Any,
-        optimizers: Optimizer | torch.optim.Optimizer,
+        optimizers: Optimizer | torch.optim.Optimizer | None = None,
         max_duration: str | Time,
         eval_dataloader: Any = None,
         loss_fn: LossFn | None = None,
@@ -87,6 +88,7 @@ class Trainer:
         train_subset_num_batches: int | None = None,
         eval_subset_num_batches: int | None = None,
         deterministic_mode: bool = False,
+        profiler: Callback | None = None,
         ssr: float = 1.0,
         allow: Iterable[tuple[str, str]] = (),
         dist_timeout: float | str = dist.TIMEOUT_S,
@@ -98,6 +100,7 @@ class Trainer:
         `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
         `loss_fn`: (outputs, targets) or (outputs, batch) -> a scalar, or a tuple or dict of scalars; without it the
         model's own `loss`, or the one that its outputs bring along, or cross entropy.
+        `optimizers`: a plug-in or one of torch; without it SGD with a learning rate of 0.1, which is said in the log.
         `schedulers`: what step k multiplies the learning rate with; several are multiplied. Plug-ins, functions of k or
         of (k, steps), or schedulers of torch, which are read and never stepped: the ssr scales them, and they count
         epochs, as in Composer, unless `step_schedulers_every_batch` is true. All others count batches.
@@ -111,6 +114,7 @@ class Trainer:
         `compile`: whether calls of the model are compiled, a mode of torch.compile, or all its arguments by name.
         `activation_checkpointing`: parts of the model that compute their activations twice to save memory, by patterns
         of module or class names; True for its blocks.
+        `profiler`: one more callback, `callbacks.Profiler(...)`.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
         `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
@@ -137,9 +141,10 @@ class Trainer:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
         duration = duration_of(max_duration, ssr)
+        watching = labelled(callbacks, [] if profiler is None else [profiler])
         self._state = state = State(
             model=module,
-            optimizer=optimizers.build(module.parameters()) if isinstance(optimizers, Optimizer) else optimizers,
+            optimizer=optimizer_of(optimizers, module),
             loss_fn=torch.nn.functional.cross_entropy,
             dataloader=loader,
             data=data,
@@ -154,11 +159,11 @@ class Trainer:
             iteration_length=iteration_length_of(iteration_length),
             schedulers=schedulers_of(schedulers),
             algorithms=labelled(algorithms),
-            callbacks={k: c for k, c in labelled(callbacks).items() if not isinstance(c, LoggerDestination)},
+            callbacks={k: c for k, c in watching.items() if not isinstance(c, LoggerDestination)},
         )
         state.loss_fn = loss_function(loss_fn, state)
         carry_out(state.optimizer, where)
-        destinations = [c for c in labelled(callbacks).values() if isinstance(c, LoggerDestination)]
+        destinations = [c for c in watching.values() if isinstance(c, LoggerDestination)]
         destinations += labelled(loggers).values()
         self._logger = Logger(destinations if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)

@@ -40,6 +40,7 @@ MORE: dict[str, list[dict[str, Any]]] = {
         {"monitor": "eval/cross_entropy", "min_delta": 10, "patience": "0.1dur"},
     ],
     "memory_monitor": [{"batch_log_interval": 2}],
+    "profiler": [{"wait": 2, "warmup": 0, "active": 1, "repeat": 0, "record_shapes": True, "with_stack": True}],
     "optimizer_monitor": [{"batch_log_interval": 2}, {"log_optimizer_metrics": False}],
     "runtime_estimator": [{"skip_batches": 4, "time_unit": "seconds"}],
     "speed_monitor": [{"window_size": 2, "time_unit": "minutes"}],
@@ -98,7 +99,8 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "name", "settings", "check"), list(cases()))
 def test_conforms(kind: str, name: str, settings: dict[str, Any], check: Check, tmp_path: Path) -> None:
-    required = {"attempt_dir": tmp_path, "id": "0123456789ab"} if name == "parquet" else REQUIRED.get(name, {})
+    folders = {"parquet": {"attempt_dir": tmp_path, "id": "0123456789ab"}, "profiler": {"folder": str(tmp_path)}}
+    required = folders.get(name) or REQUIRED.get(name, {})
     check(plugins.build(kind, name, {**required, **settings}))
 
 

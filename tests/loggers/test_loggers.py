@@ -91,3 +91,12 @@ def test_parquet_keeps_events_beside_its_numbers(tmp_path: Path) -> None:
     (event,) = map(json.loads, (tmp_path / "events.jsonl").read_text().splitlines())
     assert (event["kind"], event["batch"], event["rank"]) == ("microbatch", 0, 0)
     assert event["payload"] == {"before": 8, "after": 4, "reason": "MemoryError"}
+
+
+def test_parquet_keeps_a_copy_of_a_file_beside_the_numbers(tmp_path: Path) -> None:
+    given, attempt = tmp_path / "trace.json", tmp_path / "attempt"
+    given.write_text("{}")
+    logger = Parquet(attempt, "0123456789ab")
+    logger.upload_file("profile/rank0.json", given, None)
+    given.unlink()
+    assert (attempt / "profile" / "rank0.json").read_text() == "{}"
