@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
 
 from expkit.duration import Time, Timestamp
+from expkit.errors import UsageError
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.calling import Calls
@@ -132,6 +133,13 @@ class State:
     def rng(self, purpose: str, *key: int) -> torch.Generator:
         """A fresh CPU generator seeded by (seed, purpose, key); key it by the batch: `rng("mixup", batch)`."""
         return generator(self.seed, purpose, *key)
+
+    def scale_schedule(self, ratio: float) -> None:
+        """Make training `ratio` times as long with all its durations, as a further ssr; for a method, at INIT."""
+        if ratio <= 0:
+            raise UsageError(f"a schedule is scaled by a positive ratio, but got {ratio}")
+        self.max_duration = self.max_duration.scaled(ratio)
+        self.steps = replace(self.steps, ssr=self.steps.ssr * ratio)  # the trainer counts the rest anew
 
     def stop(self, reason: str) -> None:
         """Ask training to end after the current batch; the first reason stays."""

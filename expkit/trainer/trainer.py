@@ -191,7 +191,8 @@ class Trainer:
             with deterministic(deterministic_mode):
                 for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
                     self._engine.fire(event)
-            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # methods may have added
+            state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)  # methods may have scaled,
+            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # or added
             self._shape()
         except BaseException as e:
             self._close_after(e)  # nobody else could

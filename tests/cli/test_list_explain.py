@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from expkit import plugins
 from expkit.cli import app
 from expkit.errors import PluginError, UsageError
 
@@ -39,6 +40,19 @@ def test_explain_a_method_shows_settings_with_ranges_and_its_declarations() -> N
     assert "half_life" in text and "Declares:" in text and "paper" in text
     settings = {s["name"]: s for s in json.loads(out("explain", "label_smoothing", "--json"))["settings"]}
     assert settings["smoothing"]["default"] == "0.1" and "ge=0" in settings["smoothing"]["type"]
+
+
+@pytest.mark.parametrize("kind", ["schedulers", "optimizers", "models"])
+def test_explain_a_kind_of_plug_in_names_all_there_are(kind: str) -> None:
+    lines = json.loads(out("explain", kind, "--json"))["text"].splitlines()
+    assert [line.split(":")[0] for line in lines] == plugins.names(kind)
+    assert all(len(line.split(": ", 1)[1]) > 15 for line in lines)
+
+
+def test_explain_puts_a_plug_in_s_own_settings_before_those_of_its_contract() -> None:
+    settings = json.loads(out("explain", "multi_step", "--json"))["settings"]
+    assert [s["name"] for s in settings] == ["milestones", "gamma", "warmup", "scale_warmup"]
+    assert settings[0]["default"] == "(required)"
 
 
 @pytest.mark.parametrize("key", ["trainer.max_duration", "metrics.primary.mode", "ablate.design", "seeds", "seed"])

@@ -96,7 +96,7 @@ def test_step_k_of_a_warm_up_of_4_trains_at_k_plus_1_quarters(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_warm_up_of_nothing_is_none_and_warns_of_nothing_issue_3205(name: str) -> None:
+def test_a_warm_up_of_nothing_is_none_and_warns_of_nothing_issues_428_and_3205(name: str) -> None:
     plain = factors(name, {}, 8)
     for warmup in ("0ba", "0dur", "0ep", "0.01dur"):
         assert factors(name, {"warmup": warmup}, 8) == plain

@@ -77,6 +77,20 @@ def test_made_in_the_middle_it_is_due_where_one_from_the_start_would_be(interval
     assert due(interval, moments(12), after=after) == [at for at in due(interval, moments(12)) if at > after]
 
 
+@pytest.mark.parametrize(("interval", "at"), [("1iter", [3, 6, 9, 12]), ("2iter", [6, 12]), ("3iter", [9, 12]),
+                                              ("9iter", [12])])  # fmt: skip
+def test_iterations_end_with_the_batch_that_completes_them(interval: str, at: list[int]) -> None:
+    now, every, found = Timestamp(), None, []
+    for batch in range(1, 13):
+        now = now.to_next_batch(10, 40, 0.5 * batch)
+        state = state_at(now)
+        state.iteration_length = Time.parse("3ba")
+        every = every or Every(Time.parse(interval), state, since=Timestamp())
+        found += [batch] * every.due(state, ended=batch == 12)
+        now = now.to_next_iteration() if batch % 3 == 0 else now
+    assert found == at
+
+
 def test_the_last_batch_is_not_due_twice_however_often_one_asks_issue_681() -> None:
     (end,) = moments(4)[-1:]
     for interval in ("4ba", "3ba"):

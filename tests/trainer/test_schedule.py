@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch.optim import lr_scheduler
 
+import expkit
 from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import UsageError
@@ -19,7 +20,7 @@ from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Scheduler
 from expkit.trainer.schedule import Steps, table, total_steps
 from expkit.trainer.trainer import Trainer
-from tests.trainer.doubles import batches, net, trainer
+from tests.trainer.doubles import Memory, batches, net, trainer
 
 
 @dataclass
@@ -118,7 +119,7 @@ def torch_trainer(make: Any, *, wanted_by_method: bool = False, **settings: Any)
     """A trainer with a scheduler of torch on its optimizer, and the rates it comes to train at."""
     model, rates = net(), Rates()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    given = {"algorithms": [Wants(make)]} if wanted_by_method else {"schedulers": make(optimizer)}
+    given: Any = {"algorithms": [Wants(make)]} if wanted_by_method else {"schedulers": make(optimizer)}
     return Trainer(model=model, train_dataloader=batches(4), optimizers=optimizer, callbacks=[rates], device="cpu",
                    **given, **{"max_duration": "4ep", **settings}), rates  # fmt: skip
 
@@ -184,6 +185,58 @@ def test_a_cycle_that_ends_before_training_is_refused_before_the_first_step() ->
         t.fit()
     assert t.state.timestamp.batch == 0
     train(torch_trainer(make, max_duration="3ep"))  # 3 epochs are steps enough
+
+
+@dataclass
+class Halves(Algorithm):
+    """A method that asks for half the training."""
+
+    ratio: float = 0.5
+
+    def init(self, state: Any, logger: Any) -> None:
+        state.scale_schedule(self.ratio)
+
+
+def halved(make: Any, **settings: Any) -> tuple[list[float], list[int]]:
+    """Rates of all steps and the batches at which there was an evaluation."""
+    model, rates, memory = net(), Rates(), Memory()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    Trainer(model=model, train_dataloader=batches(4), optimizers=optimizer, callbacks=[rates], loggers=[memory],
+            eval_dataloader=batches(1), device="cpu", schedulers=make(optimizer), **settings).fit()  # fmt: skip
+    return rates.seen, [batch for batch, _ in memory.series("eval/accuracy")]
+
+
+@pytest.mark.parametrize("duration", ["16ba", "4ep", "96sp"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: Ramp(),
+        lambda o: lr_scheduler.StepLR(o, 2, 0.5),
+        lambda o: [lr_scheduler.CosineAnnealingLR(o, 4), Linear(warmup=Time.parse("4ba"), t_max=Time.parse("12ba"))],
+    ],
+)
+def test_a_method_that_asks_for_half_the_training_gets_what_an_ssr_of_half_gives(make: Any, duration: str) -> None:
+    settings: Any = {"max_duration": duration, "eval_interval": "6ba"}
+    asked = halved(make, algorithms=[Halves()], **settings)
+    assert asked == halved(make, ssr=0.5, **settings)
+    assert len(asked[0]) == 8
+    assert asked[1] == [3, 6, 8]
+
+
+def test_a_method_may_scale_the_scheduler_that_it_finds() -> None:
+    @dataclass
+    class Scales(Algorithm):
+        def init(self, state: Any, logger: Any) -> None:
+            expkit.functional.scale_pytorch_scheduler(state.schedulers[0], 0.5)
+
+    t, rates = torch_trainer(lambda o: lr_scheduler.StepLR(o, 4, 0.5), algorithms=[Scales()])
+    t.fit()
+    assert rates.seen == pytest.approx([0.1] * 8 + [0.05] * 8)
+
+
+def test_a_ratio_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(UsageError, match="scaled by a positive ratio, but got 0"):
+        trainer(algorithms=[Halves(0)])
 
 
 def test_a_function_of_the_step_alone_knows_no_ssr() -> None:
