@@ -90,9 +90,6 @@ class Monitored:
         parts = {f"{TRAIN_LOSS}/{name}": part for name, part in state.losses.items()}
         if self.name not in parts:
             raise UsageError(unknown("series to monitor", self.name, [TRAIN_LOSS, *parts]))
-        if state.world_size > 1:
-            raise UsageError(f"{self.name} cannot be monitored on {state.world_size} ranks, each of which knows that "
-                             f"part of the loss for its own samples only; monitor {TRAIN_LOSS}")  # fmt: skip
         return parts[self.name]
 
     def gain(self, value: float, over: float) -> float:

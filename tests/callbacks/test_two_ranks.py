@@ -15,7 +15,7 @@ import pytest
 from tests.callbacks import two_ranks
 
 ROOT = Path(__file__).parents[2]
-STOPPERS = {"early_in_batches": 4, "early_by_evaluation": 9, "threshold_of_an_epoch": 4,
+STOPPERS = {"early_in_batches": 4, "early_by_evaluation": 9, "threshold_of_an_epoch": 4, "threshold_of_a_part": 4,
             "threshold_of_an_evaluation": 3}  # fmt: skip
 
 

@@ -68,6 +68,14 @@ def threshold_of_an_epoch() -> Result:
     return fitted([ThresholdStopper("train/loss", 100.0)])
 
 
+def two_parts(outputs: torch.Tensor, targets: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"all": torch.nn.functional.cross_entropy(outputs, targets), "none": 0 * outputs.sum()}
+
+
+def threshold_of_a_part() -> Result:
+    return fitted([ThresholdStopper("train/loss/all", 100.0)], loss_fn=two_parts)
+
+
 def threshold_of_an_evaluation() -> Result:
     return fitted([ThresholdStopper("eval/accuracy", 0.0)])
 
