@@ -58,6 +58,9 @@ class Swept:
     report: Path | None
     """The page, None where we were interrupted before it could be written."""
     num_run: int
+    """Trials that this call began, whatever became of them."""
+    num_pilots: int
+    """Pilots that it began before them."""
 
 
 def run_sweep(file: Path, request: Request) -> Swept:
@@ -66,6 +69,7 @@ def run_sweep(file: Path, request: Request) -> Swept:
     store = Store(request.runs_dir)
     with _session(sweep, store, request) as session:
         target = _target(sweep, store, session, file)
+        num_pilots = session.num_started
         only = Only(request.only) if request.only is not None else None
         plan = planned(sweep, store, retry=request.retry, only=only)
         _write_records(sweep, store, plan, target)
@@ -86,7 +90,7 @@ def run_sweep(file: Path, request: Request) -> Swept:
         tally = Counter(store.state_of(job.id12, job.replicate) for job in asked)
         code = exit_code(tally, session.stop)
     report = write_report(store, sweep.name) if code < 128 else None
-    return Swept(sweep.name, code, tally, report, len(plan.todo))
+    return Swept(sweep.name, code, tally, report, session.num_started - num_pilots, num_pilots)
 
 
 def run_pilot(file: Path, request: Request, *, force: bool = False) -> Path:

@@ -250,6 +250,7 @@ def test_row_30_row_41_ctrl_c_is_no_success_starts_no_other_trial_and_nothing_ru
         driver.send_signal(signal.SIGINT)
         _, err = driver.communicate(timeout=60)
     assert driver.returncode == 130, err
+    assert "1 complete, 1 interrupted, 1 pending; this call ran 2\n" in err
     assert "to go on: expkit sweep slow" in err
     assert sorted(slow.states("slow").values()) == ["complete", "interrupted", "pending"]
     assert slow.until_gone() == []

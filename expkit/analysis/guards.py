@@ -153,8 +153,8 @@ def one_setting(replicates: Sequence[Replicate]) -> Guard:
     return Guard("setting", "amber", len(settings), f"{sentence}{named}: times are compared within a setting only.")
 
 
-def one_code(replicates: Sequence[Replicate]) -> Guard:
-    """Whether all ran the same code."""
+def one_code(replicates: Sequence[Replicate], silent: str = "") -> Guard:
+    """Whether all ran the same code, and a commit has it; `silent` says why git knew nothing of some, where it did."""
     versions = sorted({r.code_sha for r in replicates if r.code_sha})
     if not versions:
         return Guard("code", "amber", None, "No trial has recorded its code version yet.")
@@ -163,6 +163,8 @@ def one_code(replicates: Sequence[Replicate]) -> Guard:
         return Guard("code", "amber", len(versions), what)
     if any(r.dirty for r in replicates):
         return Guard("code", "amber", len(versions), "One code version, with changes that were not committed.")
+    if silent:
+        return Guard("code", "amber", len(versions), f"One code version, {silent}: no commit says what it was.")
     return Guard("code", "green", len(versions), "One code version, committed.")
 
 
@@ -223,4 +225,4 @@ def _names(replicates: Iterable[Replicate]) -> list[str]:
 
 
 GuardOf = Callable[[Sequence[Replicate]], Guard]
-OF_REPLICATES: tuple[GuardOf, ...] = (drift, own_timing, blocks_complete, failures, one_setting, one_code)
+OF_REPLICATES: tuple[GuardOf, ...] = (drift, own_timing, blocks_complete, failures, one_setting)

@@ -48,6 +48,7 @@ class Records(Protocol):
 
     def sweep_settings(self, sweep: str) -> dict[str, Any]: ...
     def targets(self, sweep: str) -> dict[str, Any]: ...
+    def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]: ...
 
 
 class Views(Protocol):
@@ -153,6 +154,15 @@ def of_sweep(con: Views, sweep: Sweep) -> tuple[list[str], str]:
     own = [bad for bad in con.set_aside if bad.path.parent.parts[-2:] == ("sweeps", sweep.name)]
     plan = next((str(bad) for bad in own if bad.path.name == Layout.PLAN), "")
     return [str(bad) for bad in (*own, *trials)], plan
+
+
+def git_silent(con: Views, replicates: Iterable[Replicate]) -> str:
+    """Why git did not say whether the code of some replicate was committed; empty where it said so of all."""
+    one = next((r for r in replicates if r.code_sha and r.dirty is None), None)
+    if one is None:
+        return ""
+    reason = con.store.read_provenance(one.id, one.replicate).get("git", {}).get("reason", "it is not known why")
+    return "not under git" if "not a git repository" in reason else f"of which git said nothing ({reason})"
 
 
 def _torn(con: Views) -> set[Key]:

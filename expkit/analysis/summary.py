@@ -16,7 +16,7 @@ from expkit.analysis.attainment import attained, first_ended
 from expkit.analysis.credit import effects
 from expkit.analysis.curves import curve
 from expkit.analysis.headline import headline, noise_sentence
-from expkit.analysis.load import Sweep, Views, load, of_sweep, recorded_metrics, settings, sweep_row
+from expkit.analysis.load import Sweep, Views, git_silent, load, of_sweep, recorded_metrics, settings, sweep_row
 from expkit.analysis.model import SCHEMA_VERSION, Failure, Guard, Noise, Summary, TargetInfo, TrialRow
 from expkit.analysis.noise import Floor, aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
@@ -66,7 +66,9 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
 
 def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested: str, clock_sentence: str) -> Summary:
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
-    found = _guards(study, info, floor, guards.files(study.replicates, *of_sweep(con, data)))
+    silent = git_silent(con, study.replicates)
+    of_files = guards.files(study.replicates, *of_sweep(con, data))
+    found = _guards(study, info, floor, guards.one_code(study.replicates, silent), of_files)
     red = guards.red(found)
     judged = arms(study, floor, red)
     credit = effects(study, floor)
@@ -96,7 +98,7 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
         guards=found,
         failures=tuple(_failure(r) for r in data.replicates if r.state in _LOST),
         trials=tuple(_trial_row(r) for r in data.replicates),
-        provenance=_provenance(con, data),
+        provenance=_provenance(con, data, silent),
         sql=statements(data.name, study),
         headline=headline(study, judged, credit, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
@@ -110,7 +112,7 @@ def _other(clock: str, requested: str) -> str:
     return "train_s" if clock == "cpu_s" else "cpu_s"
 
 
-def _guards(study: Study, info: TargetInfo, floor: Floor, files: Guard) -> tuple[Guard, ...]:
+def _guards(study: Study, info: TargetInfo, floor: Floor, *of_store: Guard) -> tuple[Guard, ...]:
     grid = study.replicates
     ended = first_ended(grid)
     crossings = [study.attained.of(r) for r in ended if r.complete]
@@ -120,7 +122,7 @@ def _guards(study: Study, info: TargetInfo, floor: Floor, files: Guard) -> tuple
         found.append(guards.aa_floor(floor, study.clock))
     found += [guards.contention(grid, study.clock), *(guard(grid) for guard in guards.OF_REPLICATES)]
     done = {r.arm for r in grid if r.complete}
-    found += [files, guards.methods_effective({arm: idle for arm, idle in study.idle.items() if arm in done})]
+    found += [*of_store, guards.methods_effective({arm: idle for arm, idle in study.idle.items() if arm in done})]
     if info.value is not None:
         found += [guards.resolution(crossings), guards.hits(sum(c.hit for c in crossings), looked_at)]
     return tuple(found)
@@ -189,13 +191,13 @@ def _trial_row(one: Replicate) -> TrialRow:
     )
 
 
-def _provenance(con: Views, data: Sweep) -> dict[str, Any]:
+def _provenance(con: Views, data: Sweep, silent: str) -> dict[str, Any]:
     grid = data.replicates
     return {
         "sweep_file": {"path": data.file, "sha256": data.sha256, "created_utc": data.created_utc},
         "code": {
             "code_sha": sorted({r.code_sha for r in grid if r.code_sha}),
-            "dirty": any(r.dirty for r in grid),
+            "dirty": any(r.dirty for r in grid) or silent or False,
         },
         "hosts": sorted({r.host for r in grid if r.host}),
         "settings": [dict(s) for s in data.settings_found],

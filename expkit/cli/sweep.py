@@ -58,7 +58,8 @@ def sweep(
     )
     swept = run_sweep(find_file(file, "sweep"), request)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(swept.states.items()))
-    say(f"{swept.name}: {counts}; this call ran {swept.num_run}")
+    pilots = f" and {swept.num_pilots} as pilots" if swept.num_pilots else ""
+    say(f"{swept.name}: {counts}; this call ran {swept.num_run}{pilots}")
     if swept.states["failed"] and not retry:
         say(f"to run the failed ones again: expkit sweep {file} --retry failed; why one failed: expkit why ID")
     if swept.report is None:

@@ -104,7 +104,7 @@ class Stop:
 
 
 class Drive:
-    """One driver run over some jobs; `tally` counts the states that they ended in."""
+    """One driver run over some jobs; `tally` counts the states that they ended in, `num_started` those begun here."""
 
     def __init__(
         self,
@@ -119,6 +119,7 @@ class Drive:
     ) -> None:
         """`metric` must be recorded by every complete trial: the first that lacks it ends the drive."""
         self.tally: Counter[str] = Counter()
+        self.num_started = 0
         self._provenance = provenance
         self._store = store
         self._executor = executor
@@ -181,6 +182,7 @@ class Drive:
         self._store.write_provenance(job.id12, job.replicate, self._provenance, driver=driver)
         self._running[attempt] = (job, claim)
         self._executor.submit(attempt)
+        self.num_started += 1
         self._listener.started(job, attempt)
 
     def _not_ours(self, job: Job) -> None:

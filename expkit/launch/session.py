@@ -25,6 +25,8 @@ class Session:
 
     def __init__(self, store: Store, executor: Executor, order: Order, *, wait: bool = False) -> None:
         self.stop = Stop()
+        self.num_started = 0
+        """Trials that were begun so far, whatever became of them."""
         self._store = store
         self._executor = executor
         self._order = order
@@ -64,6 +66,8 @@ class Session:
                 return drive.run(jobs, states=states)
             except OSError as e:
                 raise _explained(e, self._store) from e
+            finally:
+                self.num_started += drive.num_started
 
     def _begin(self) -> None:
         if self._begun:

@@ -301,6 +301,22 @@ def test_a_target_that_the_pilot_fixed_in_the_second_in_which_the_first_arm_star
         assert read(tmp_path).target.exploratory is late
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("fatal: not a git repository (or any of the parent directories): .git", "not under git"),
+        ("git took longer than 2 s", "of which git said nothing (git took longer than 2 s)"),
+    ],
+)
+def test_a_lab_in_no_git_repository_is_not_called_committed(tmp_path: Path, reason: str, said: str) -> None:
+    made = make_store(tmp_path, {}, seeds=[17], change=when({"dirty": None}, "none"), num_batches=16)
+    for id12 in made.ids.values():
+        made.store.write_provenance(id12, 0, {"git": {"reason": reason}})
+    found = read(tmp_path)
+    assert found.provenance["code"]["dirty"] == said
+    assert guard(found, "code") == Guard("code", "amber", 1, f"One code version, {said}: no commit says what it was.")
+
+
 def test_another_baseline_turns_the_ratios_round(whole: Path) -> None:
     found = read(whole)
     turned = read(whole, baseline="progressive_resizing")

@@ -60,6 +60,7 @@ class Cell:
     driver: str = "driver-1"
     wall_per_cpu: float = 1.01
     started_utc: str = UTC
+    dirty: bool | None = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def _write(
         effective={name: methods[name].effective for name in cell.methods},
         reference_s=[0.3, 0.301],
         code_sha="c0de" * 3,
-        dirty=False,
+        dirty=cell.dirty,
         final=final,
     )  # fmt: skip
     owner = Owner.this_process()
