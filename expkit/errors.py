@@ -89,9 +89,9 @@ class SpecError(ExpkitError):
         super().__init__("\n".join(map(str, self.problems)))
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The sentence for a name that does not exist: the nearest one first, then all that do."""
+def unknown(what: str, name: str, known: Iterable[str], hint: str = "") -> str:
+    """The sentence for a name that does not exist: the nearest one first, then all that do, or `hint` says who does."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     guess = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {what} {name!r}; {guess}there are: {', '.join(names) or 'none'}"
+    return f"unknown {what} {name!r}; {guess}" + (f"see {hint}" if hint else f"there are: {', '.join(names) or 'none'}")

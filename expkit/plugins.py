@@ -33,6 +33,7 @@ CAPABILITIES = frozenset({
 })  # fmt: skip
 """What a method may require and a model or data set may provide; the list is closed, a new word is a decision."""
 
+_UNTOLD = re.compile(r"func=|allow_inf_nan|union_mode")  # how a value is checked, nothing a user could write
 _ROOT = Path(__file__).parent
 _PY = re.compile(r"py:(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<attribute>[A-Za-z_]\w*)")
 
@@ -152,7 +153,8 @@ def type_text(hint: Any) -> str:
     """A type as a user would write it: `float, ge=0, lt=1`, `last | best | none`, `duration | null`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        limits = [str(m) for info in hint.__metadata__ for m in getattr(info, "metadata", [info])]
+        told = [m for info in hint.__metadata__ for m in getattr(info, "metadata", [info])]
+        limits = [str(m) for m in told if not _UNTOLD.search(str(m))]
         return ", ".join([type_text(args[0]), *(re.sub(r"^\w+\((.*)\)$", r"\1", limit) for limit in limits)])
     if origin in (Union, UnionType):
         return " | ".join(map(type_text, args))

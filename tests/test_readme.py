@@ -65,6 +65,17 @@ def test_own_model_data_and_method_run_as_the_readme_says(lab: Path) -> None:
     assert {arm["label"] for arm in report["arms"]} == {"none", "ema", "gradient_noise", "ema+gradient_noise"}
 
 
+def test_the_callback_of_the_readme_is_recorded(lab: Path) -> None:
+    parts = (lab / "mylab" / "parts.py").read_text()
+    (lab / "mylab" / "parts.py").write_text(parts + block("from expkit.trainer.callback import Callback"))
+    recipe = (lab / "blobs.yaml").read_text().replace("name: blobs", "name: watched")
+    (lab / "watched.yaml").write_text(recipe + 'callbacks: {"py:mylab.parts:WeightNorm": {}}\n')
+    assert expkit(lab, "run", "watched.yaml", "--runs-dir", "watched").returncode == 0
+    done = expkit(lab, "query", "SELECT value FROM metrics WHERE name = 'train/weight_norm'", "--json",
+                  "--runs-dir", "watched")  # fmt: skip
+    assert len(json.loads(done.stdout)) == 2
+
+
 def test_own_code_is_refused_without_the_users_word(lab: Path) -> None:
     (lab / "expkit.toml").rename(lab / "aside.toml")
     try:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 DECLARATIONS = ("paper", "requires", "conflicts", "before", "after", "provides", "changes_targets", "changes_batch",
                 "changes_training", "needs_closure", "exact_under_microbatching", "resumable", "version")  # fmt: skip
+_PARTS_OF_EXPKIT = ("sections", "executors", "loggers")
+"""Kinds that no recipe names: where a key has the same name, the key is meant."""
 _UNSAID: tuple[Any, ...] = (None, "", False, frozenset())
 
 
@@ -22,7 +24,7 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A plug-in (ema, models/resnet), a kind (schedulers) or a key (trainer.max_duration, ablate.design).",
+            help="A plug-in (ema, models/resnet), a kind (schedulers), a key (ablate.design), recipe, sweep or events.",
             autocompletion=plugins_and_keys,
         ),
     ],
@@ -45,19 +47,37 @@ def explanation(name: str) -> dict[str, Any]:
     from expkit.errors import UsageError, unknown
     from expkit.spec import keys
 
+    if name.startswith("py:"):
+        raise UsageError(f"{name} is your own: its settings and what they mean stand in its source; it is not imported")
+    if name == "events":
+        return of_events()
     kinds = [kind for kind in plugins.KINDS if name.split("/")[-1] in plugins.names(kind)]
     if "/" in name:
         kinds = [kind for kind in kinds if kind == name.split("/")[0]]
-    if kinds:
+    key = keys.explain(name)
+    if kinds and not (key and kinds[0] in _PARTS_OF_EXPKIT):
         return of_plugin(kinds[0], name.split("/")[-1])
-    if found := keys.explain(name):
-        return found
+    if key:
+        return key
     if name in plugins.KINDS:
         every = {n: plugins.summary(name, n) for n in plugins.names(name)}
         text = "\n".join(f"{n}: {sentence}" for n, sentence in every.items())
         return {"name": name, "kind": "kind of plug-in", "text": text, "settings": [], "declares": {}}
     known = {n for kind in plugins.KINDS for n in plugins.names(kind)} | set(keys.names())
-    raise UsageError(unknown("plug-in or key", name, known))
+    raise UsageError(
+        unknown("plug-in or key", name, known, hint="expkit list, expkit explain recipe, expkit explain sweep")
+    )
+
+
+def of_events() -> dict[str, Any]:
+    """The map of all events; a method named after one is called there."""
+    import inspect
+
+    from expkit.trainer import event
+
+    text = "Name a method of your Algorithm or Callback after an event in lower case, (self, state, logger).\n\n"
+    return {"name": "events", "kind": "map", "text": text + inspect.cleandoc(event.__doc__ or ""), "settings": [],
+            "declares": {}}  # fmt: skip
 
 
 def of_plugin(kind: str, name: str) -> dict[str, Any]:
@@ -88,12 +108,12 @@ def declared(cls: type[Plugin]) -> dict[str, Any]:
 def text_of(found: dict[str, Any]) -> str:
     """The explanation as plain text, settings as a recipe would have them."""
     lines = [f"{found['name']} ({found['kind']})", *(["", found["text"]] if found["text"] else [])]
-    if "default" in found and not found["settings"]:
+    if found.get("default") and not found["settings"]:
         lines.append(f"Default: {found['default']}")
     if found["settings"]:
         lines += ["", "Settings:"]
     for s in found["settings"]:
-        lines += [f"  {s['name']}: {s['default']}    # {s['type']}", f"      {s['text']}"]
+        lines += [f"  {s['name']}: {s['default']}    # {s['type']}".removesuffix("    # "), f"      {s['text']}"]
     if found["declares"]:
         lines += ["", "Declares:"]
     for key, value in found["declares"].items():

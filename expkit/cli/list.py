@@ -9,6 +9,9 @@ import typer
 from expkit.cli.completion import kinds
 from expkit.cli.options import Json, give
 
+ALSO = {"methods": "algorithms", "data": "datasets", "nets": "models"}
+"""Other words for a kind."""
+
 
 def list(
     kind: Annotated[
@@ -25,9 +28,8 @@ def list(
     """
     from expkit import plugins
 
-    rows = [
-        (k, name, plugins.summary(k, name)) for k in ([kind] if kind else plugins.KINDS) for name in plugins.names(k)
-    ]
+    asked = [ALSO.get(kind, kind)] if kind else plugins.KINDS
+    rows = [(k, name, plugins.summary(k, name)) for k in asked for name in plugins.names(k)]
     if as_json:
         give([{"kind": k, "name": name, "summary": text} for k, name, text in rows])
         return

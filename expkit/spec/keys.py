@@ -13,7 +13,10 @@ from typing import Any, get_type_hints
 from expkit import plugins
 from expkit.spec.recipe import Recipe
 from expkit.spec.sweep import Budget, Order, Report, Run
+from expkit.spec.sweep_keys import KEYS
 
+REQUIRED = frozenset({"version", "name", "model", "data.train", "data.eval", "optimizer", "recipe"})
+"""Keys of the grammar that must be written, there or in what the file extends."""
 GRAMMAR = {
     "version": "Version of the file's grammar; there is 1.",
     "name": "What the recipe or sweep is called in folders and reports; nothing of it is in a trial's id.",
@@ -28,6 +31,8 @@ GRAMMAR = {
     "scheduler": "One plug-in of `expkit list schedulers`; without it the learning rate is constant.",
     "algorithms": "Methods that are on, by name; their order means nothing, the engine orders them.",
     "callbacks": "Observers that are on, by name.",
+    "metrics.target": "The value of the primary metric to be reached: a number; or {pilot: {seeds: 5}}, from baseline "
+    "runs on seeds of their own; or null, then there is no time to target.",
     "seed": "Seed of the trial: initial weights, data order, dropout and each method draw from streams of their own.",
     "recipe": "The recipe that the sweep varies, relative to the sweep file, or its bare name.",
     "set": "Dotted overrides of the recipe for every trial of the sweep.",
@@ -56,6 +61,14 @@ GRAMMAR = {
     "because: ...}.",
     "seeds": "How many seeds, or which: 5, [17, 18] or {count: 5, base: 17}; arms with equal seeds are pairs.",
 }
+_TRUST = 'In expkit.toml beside your files: trust = ["mylab.*"] lets trials import these packages, for py: components.'
+_FILES = {
+    "recipe": "A recipe says how one net is trained.",
+    "sweep": "A sweep says which methods, values and seeds of a recipe are tried.",
+    "expkit.toml": _TRUST,
+    "trust": _TRUST,
+}
+_GRAMMAR = object()
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
 
 
@@ -70,28 +83,52 @@ def names() -> list[str]:
 
 
 def explain(key: str) -> dict[str, Any] | None:
-    """A key as `expkit explain --json` gives it; None for a key that there is not."""
-    entry = _all().get(key)
+    """A key, or a file with all its keys, as `expkit explain --json` gives it; None for what there is not.
+
+    The last part of a key will do where no other key ends in it: `constraints` is ablate.constraints.
+    """
+    if key in _FILES and key not in _all():
+        return _page(key, "file", _FILES[key], "", _of_file(key))
+    ending = [k for k in _all() if k.endswith(f".{key}")]
+    if key not in _all() and len(ending) == 1:
+        key = ending[0]
     below = sorted(k for k in _all() if k.startswith(f"{key}."))
-    if entry is None and not below:
+    if key not in _all() and not below:
         return None
-    kind, default, text = entry or ("map", dataclasses.MISSING, "")
-    settings = [{"name": k.removeprefix(f"{key}."), "type": _all()[k][0], "default": _text(_all()[k][1]),
-                 "text": _all()[k][2]} for k in below]  # fmt: skip
-    title = f"key, {kind}" if kind else "key"
-    return {"name": key, "kind": title, "text": text, "default": _text(default), "settings": settings, "declares": {}}
+    kind, default, text = _all().get(key) or ("map", _GRAMMAR, "")
+    if key in _FILES:
+        text, below = f"{text} {_FILES[key]} Its keys:", _of_file(key)
+    return _page(key, f"key, {kind}" if kind else "key", text, _text(key, default), below, f"{key}.")
 
 
-def _text(value: Any) -> str:
-    words = {None: "null", True: "true", False: "false"}
-    if value is dataclasses.MISSING:
+def _page(name: str, kind: str, text: str, default: str, keys: list[str], prefix: str = "") -> dict[str, Any]:
+    settings = [{"name": k.removeprefix(prefix), "type": _all()[k][0], "default": _text(k, _all()[k][1]),
+                 "text": _all()[k][2]} for k in keys]  # fmt: skip
+    return {"name": name, "kind": kind, "text": text, "default": default, "settings": settings, "declares": {}}
+
+
+def _of_file(name: str) -> list[str]:
+    """All keys of a recipe or a sweep, dotted."""
+    if name not in ("recipe", "sweep"):
+        return []
+    of_sweep = {key for key in _all() if key.split(".")[0] in KEYS}
+    shared = {"version", "name", "extends"}
+    return sorted(of_sweep if name == "sweep" else _all().keys() - of_sweep | shared)
+
+
+def _text(key: str, value: Any) -> str:
+    """A default as a file would have it; a key of the grammar has none, and is required or not."""
+    if value is _GRAMMAR and key not in REQUIRED:
+        return "(optional)"
+    if value is dataclasses.MISSING or value is _GRAMMAR:
         return "(required)"
-    return words[value] if value is None or isinstance(value, bool) else str(value)
+    words = {None: "null", True: "true", False: "false", (): "[]"}
+    return words[value] if value is None or isinstance(value, bool) or value == () else str(value)
 
 
 @functools.cache
 def _all() -> dict[str, tuple[str, Any, str]]:
-    found = {key: ("", dataclasses.MISSING, text) for key, text in GRAMMAR.items()}
+    found = {key: ("", _GRAMMAR, text) for key, text in GRAMMAR.items()}
     found |= dict(_fields(Recipe, ""))
     for key, record in _RECORDS.items():
         found |= dict(_fields(record, f"{key}."))
@@ -103,7 +140,8 @@ def _fields(cls: type, prefix: str) -> Iterator[tuple[str, tuple[str, Any, str]]
     for f in dataclasses.fields(cls):
         key, inner = prefix + f.name, _record_in(hints[f.name])
         if inner:
-            yield from _fields(inner, f"{key}.")
+            form = "" if hints[f.name] is inner else f"{inner.__name__.lower()}."  # metrics.target: {pilot: ...}
+            yield from _fields(inner, f"{key}.{form}")
         elif key not in GRAMMAR and f.name in docs:
             default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
             yield key, (plugins.type_text(hints[f.name]), default, docs[f.name])

@@ -66,6 +66,48 @@ def test_explain_an_unknown_name_suggests_one() -> None:
         runner.invoke(app, ["explain", "label_smoothin"], catch_exceptions=False)
 
 
+def test_what_may_be_left_out_is_not_called_required() -> None:
+    defaults = {s["name"]: s["default"] for s in json.loads(out("explain", "ablate", "--json"))["settings"]}
+    assert set(defaults.values()) == {"(optional)"}
+    found = json.loads(out("explain", "recipe", "--json"))["settings"]
+    assert {s["name"] for s in found if s["default"] == "(required)"} == {
+        "version", "name", "model", "data.train", "data.eval", "optimizer", "trainer.max_duration",
+        "metrics.primary.name", "metrics.primary.mode",
+    }  # fmt: skip
+
+
+def test_no_explanation_shows_how_a_value_is_checked() -> None:
+    assert not [word for word in ("<function", "func=", "allow_inf_nan") if word in out("explain", "recipe")]
+
+
+def test_the_last_part_of_a_key_will_do_and_a_target_may_be_a_number() -> None:
+    assert json.loads(out("explain", "constraints", "--json"))["name"] == "ablate.constraints"
+    assert "a number" in out("explain", "metrics.target")
+    assert "a number" in out("explain", "metrics")
+
+
+def test_files_and_events_are_explained_and_a_key_comes_before_a_section_of_the_report() -> None:
+    assert "expkit.toml" in out("explain", "trust")
+    assert "ablate.design" in out("explain", "sweep")
+    assert "BEFORE_LOSS" in out("explain", "events")
+
+
+def test_own_code_is_not_looked_for_among_ours() -> None:
+    with pytest.raises(UsageError, match="is your own"):
+        runner.invoke(app, ["explain", "py:mylab.parts:GradientNoise"], catch_exceptions=False)
+
+
+def test_a_miss_names_the_nearest_and_not_a_hundred_others() -> None:
+    with pytest.raises(UsageError) as error:
+        runner.invoke(app, ["explain", "progressive_resize"], catch_exceptions=False)
+    assert "did you mean 'progressive_resizing'" in str(error.value)
+    assert len(str(error.value)) < 200
+
+
+def test_list_takes_the_words_of_the_readme() -> None:
+    assert out("list", "methods") == out("list", "algorithms")
+
+
 @pytest.mark.parametrize("command", [c.name for c in app.registered_commands])
 def test_every_command_has_help_with_an_example_to_paste(command: str) -> None:
     text = out(command, "-h")
