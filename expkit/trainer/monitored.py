@@ -126,4 +126,5 @@ def value_at(series: Mapping[str, Any], path: str) -> float | None:
     for name, value in series.items():
         if isinstance(value, Mapping) and path.startswith(f"{name}."):
             return value_at(value, path.removeprefix(f"{name}."))
-    return None
+    flat = path.replace(".", "/")  # where its parts are recorded as series of their own
+    return value_at(series, flat) if flat in series else None

@@ -45,6 +45,8 @@ def test_it_stops_once_the_value_is_good_enough_and_never_on_nan(
 def test_a_part_of_a_metric_is_watched_by_a_dotted_path() -> None:
     """Composer #2413."""
     assert stops_at(ThresholdStopper("eval/f1.macro", 0.5), [{"macro": 0.1}, {"macro": 0.9}], "eval/f1") == 2
+    assert stops_at(ThresholdStopper("eval/f1.macro", 0.5), [0.1, 0.9], "eval/f1/macro") == 2
+    assert stops_at(ThresholdStopper("eval/f1.macro", 0.5), [0.1, 0.9], "eval/f1.macro") == 2
 
 
 @pytest.mark.parametrize(("on_batch", "batches"), [(True, 1), (False, 6)])
