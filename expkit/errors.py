@@ -5,6 +5,7 @@ ExpkitError                 1
 |-- SpecError               2    a recipe or sweep file: all its problems at once, each with file:line:column
 |-- PluginError             2    a plug-in, or a setting of one, that does not exist or does not fit
 |-- QueryError              2    a question to the store that cannot be answered
+|-- CheckpointError         2    a checkpoint that is damaged, not ours, or not of this training
 |-- EnvironmentFault        3    the machine: a lock, a missing extra, a folder that belongs to something else
 |-- TrialFailure            1    a trial that ended without a result; carries the cause written to its status
 `-- Interruption            130  asked to stop (143 for SIGTERM, 75 under a scheduler)
@@ -37,6 +38,12 @@ class PluginError(ExpkitError):
 
 class QueryError(ExpkitError):
     """A question to the store that cannot be answered, or that is not a question."""
+
+    exit_code = 2
+
+
+class CheckpointError(ExpkitError):
+    """A checkpoint that is damaged, not one of ours or of another training; state that no checkpoint can hold."""
 
     exit_code = 2
 

@@ -7,10 +7,14 @@ same stretches. Nothing is billed before the first batch: that is `setup_s`.
 from __future__ import annotations
 
 from time import perf_counter, process_time
+from typing import Any
+
+from expkit.trainer.checkpoint import checks
 
 PARTS = ("data_wait_s", "forward_s", "backward_s", "optimizer_s", "algorithms_s", "callbacks_s", "eval_s",
          "checkpoint_s", "compile_s")  # fmt: skip
 UNBILLED = frozenset({"callbacks_s", "eval_s", "checkpoint_s", "compile_s", "idle"})
+_TOTALS = ("train_s", "cpu_s", "setup_s", "wall_s")
 COLUMNS = ("setup_s", "train_s", "cpu_s", "wall_s", *PARTS)
 
 
@@ -28,13 +32,28 @@ class Clocks:
         self.part = "idle"
         self._billed = False
         self._started = False
+        self._carried_wall_s = self._carried_compile_s = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """All seconds so far, for a training that goes on in another process."""
+        own = {name: getattr(self, name) for name in _TOTALS}
+        return {**own, "seconds": dict(self.seconds)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there: the clocks of both processes are added, the time between them is nobody's."""
+        carried = {name: checks.seconds(state.get(name), name) for name in _TOTALS}
+        parts = checks.mapping(state.get("seconds"), "seconds")
+        self.train_s, self.cpu_s, self.setup_s = (carried[name] for name in ("train_s", "cpu_s", "setup_s"))
+        self.seconds |= {name: checks.seconds(parts.get(name), name) for name in self.seconds}
+        self._carried_wall_s, self._carried_compile_s = carried["wall_s"], self.seconds["compile_s"]
 
     def start(self) -> None:
         """The first batch is about to be asked for; called again by a later fit, it bills from there."""
         if not self._started:
             self._started = True
             self._last_s = perf_counter()
-            self.setup_s = self._last_s - self._origin_s - self.seconds["compile_s"]
+            compiled_s = self.seconds["compile_s"] - self._carried_compile_s
+            self.setup_s += self._last_s - self._origin_s - compiled_s
         self.switch("loop")
 
     def stop(self) -> None:
@@ -68,8 +87,8 @@ class Clocks:
 
     @property
     def wall_s(self) -> float:
-        """Since `setup_started`, as of the last switch."""
-        return self._last_s - self._origin_s
+        """Since `setup_started`, as of the last switch; with that of the process that this one goes on from."""
+        return self._carried_wall_s + self._last_s - self._origin_s
 
     def columns(self) -> dict[str, float]:
         """The clock columns of the `trials` view."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from expkit.errors import Interruption
+from expkit.trainer.checkpoint import checks
 from expkit.trainer.keyed import KeyedLoader, can_be_keyed
 from expkit.trainer.loader_failure import end_workers, raise_failure_of
 from expkit.trainer.logger import Logger
@@ -106,7 +107,8 @@ class Epochs:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The next `start` goes on from there."""
-        self._seeds = list(state["seeds"])
+        seeds = [checks.integer(seed, "a seed") for seed in checks.sequence(state["seeds"], "seeds")]
+        self._seeds = seeds if len(seeds) == len(self._seeds) else self._seeds  # else it is another loader
         self._left = state["loader"]
         if self._stateful and self._left is not None:
             self._loader.load_state_dict(self._left)

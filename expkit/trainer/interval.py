@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from expkit.duration import Time, TimeUnit
+from expkit.duration import Time, Timestamp, TimeUnit
 from expkit.errors import UsageError
 from expkit.trainer.schedule import OPEN_ENDED
 

@@ -72,10 +72,13 @@ def fit(state: State, engine: Engine, loop: Loop) -> None:
 
 
 def _fit(state: State, engine: Engine, loop: Loop) -> None:
+    state.fit_open = True
     engine.fire(Event.FIT_START)
     state.model.train()
     if loop.ranks:
-        loop.ranks.meet()
+        loop.ranks.meet(share=not state.resuming)
+    if state.resuming:
+        _go_on(state, loop)
     engine.clocks.start()
     _end(state, engine, loop)  # where training was left between the last batch of an epoch or iteration and its end
     while not _ended(state, loop):
@@ -88,9 +91,18 @@ def _fit(state: State, engine: Engine, loop: Loop) -> None:
     engine.clocks.stop()
     if loop.ranks:
         loop.ranks.part()
-    if loop.iterations is None:
+    if loop.iterations is None and state.timestamp.batch_in_iteration:
         _end_iteration(state, engine)
+    state.fit_open = False
     engine.fire(Event.FIT_END)
+
+
+def _go_on(state: State, loop: Loop) -> None:
+    """A checkpoint was taken up: draw as if nothing had happened since, and end where one of the ranks had asked to."""
+    state.resuming = False
+    state.stateful["rng"].take_up()
+    if loop.ranks and loop.ranks.may_stop:
+        loop.ranks.settle()
 
 
 def _begin(state: State, engine: Engine, loop: Loop) -> None:
@@ -104,7 +116,7 @@ def _begin(state: State, engine: Engine, loop: Loop) -> None:
 
 def _end(state: State, engine: Engine, loop: Loop) -> None:
     """End an epoch and an iteration where the batch just done was their last; neither moves the other."""
-    crossed = loop.iterations is not None and loop.iterations.due(state)
+    crossed = loop.iterations is not None and loop.iterations.due(state) and state.timestamp.batch_in_iteration > 0
     complete = state.timestamp.batch_in_epoch >= state.steps.per_epoch
     if complete:
         engine.clocks.switch("loop")
@@ -282,6 +294,7 @@ def _start_epoch(state: State, engine: Engine, loop: Loop) -> None:
     """From the batch that training is at; the middle of an epoch is no start of it, and finding it is not billed."""
     if state.timestamp.batch_in_epoch == 0:
         engine.clocks.switch("loop")
+        state.epoch_began_s = state.wall_s
         engine.fire(Event.EPOCH_START)
         engine.clocks.switch("data_wait_s")
     else:

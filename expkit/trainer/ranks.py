@@ -50,15 +50,19 @@ class Ranks:
         self._mail: _Mail | None = None
         self._names: list[str] = []
 
-    def meet(self) -> None:
-        """All ranks start from the weights of rank 0; TrialFailure where they have not the same model."""
+    def meet(self, *, share: bool = True) -> None:
+        """All ranks start from the weights of rank 0; TrialFailure where they have not the same model.
+
+        Without `share` each keeps its own, which are those of a checkpoint.
+        """
         tensors = [*self._state.model.parameters(), *self._state.model.buffers()]
         sizes = dist.all_gather_json([len(tensors), sum(t.numel() for t in tensors), sorted(self._state.algorithms)])
         for other, size in enumerate(sizes):
             if size != sizes[0]:
                 raise TrialFailure(f"ranks must train the same model, but rank 0 has {sizes[0]} (tensors, numbers, "
                                    f"methods) and rank {other} has {size}", "config")  # fmt: skip
-        _broadcast(tensors)
+        if share:
+            _broadcast(tensors)
 
     def exchange(self, loss: Tensor | None, own: tuple[int, int], weight: float | None, train_s: float,
                  asked: Interruption | None) -> Tensor:  # fmt: skip

@@ -85,6 +85,23 @@ class State:
     evaluated_at: int = -1
     """Batches done at the last evaluation."""
 
+    run_name: str = ""
+    """What the run is called in paths of checkpoints."""
+    stateful: dict[str, Any] = field(default_factory=dict)
+    """What a checkpoint holds: parts with state_dict() and load_state_dict(), by a name that stays the same."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """What is trained, for the manifests of checkpoints; filled when the first is written or read."""
+    resumed_from: str | None = None
+    """The checkpoint that this training went on from by itself."""
+    resuming: bool = False
+    """Whether a checkpoint was taken up and no fit has gone on from there yet."""
+    fit_starts: list[Timestamp] = field(default_factory=list)
+    """Where each fit of this training began, of processes before this one as well."""
+    fit_open: bool = False
+    """Whether the last of them has not come to its end."""
+    epoch_began_s: float = 0.0
+    """`wall_s` where the epoch began."""
+
     @property
     def inputs(self) -> Any:
         """What of the batch goes into the model; setting it makes a new batch, the loader keeps its own."""

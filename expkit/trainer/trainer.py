@@ -7,19 +7,27 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import torch
 
 from expkit import dist
-from expkit.duration import Time, TimeUnit
+from expkit.duration import Time
 from expkit.errors import Interruption, UsageError
 from expkit.trainer.activation_checkpointing import checkpoint_activations
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
+from expkit.trainer.checkpoint.start import (
+    begin,
+    new_run_name,
+    register,
+    save_at,
+    saved_checkpoints,
+    saver_of,
+)
 from expkit.trainer.clock import Clocks
 from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time, unwrapped
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
@@ -29,6 +37,7 @@ from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.epochs import Epochs, augmentation_of
 from expkit.trainer.event import Event
+from expkit.trainer.fits import Fits
 from expkit.trainer.interval import Every
 from expkit.trainer.loaders import check_subset, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
@@ -52,7 +61,7 @@ from expkit.trainer.parts import (
 from expkit.trainer.precision import check_precision, refuse_autocast_around, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.rates import Rates
-from expkit.trainer.schedule import OPEN_ENDED, Factor, total_steps
+from expkit.trainer.schedule import OPEN_ENDED, Factor
 from expkit.trainer.standalone import evaluate_alone, predict
 from expkit.trainer.state import Precision, State
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
@@ -91,6 +100,14 @@ class Trainer:
         profiler: Callback | None = None,
         ssr: float = 1.0,
         allow: Iterable[tuple[str, str]] = (),
+        run_name: str | None = None,
+        save_folder: str | Path | None = None,
+        save_interval: str | Time | None = "1ep",
+        load_path: str | Path | None = None,
+        load_weights_only: bool = False,
+        load_strict: bool = True,
+        load_ignore_keys: Sequence[str] = (),
+        autoresume: bool = False,
         dist_timeout: float | str = dist.TIMEOUT_S,
         setup_started: float | None = None,
     ) -> None:
@@ -117,6 +134,12 @@ class Trainer:
         `profiler`: one more callback, `callbacks.Profiler(...)`.
         `ssr`: scale-schedule ratio, scales every duration given here or to a plug-in.
         `allow`: pairs of algorithms that may go together though one of them declares a conflict.
+        `run_name`: what `{run_name}` stands for in paths of checkpoints; made up from the time where it is not given.
+        `save_folder`: path or URI (s3://, gs://, memory://) of checkpoints, every `save_interval` and at the end; a
+        CheckpointSaver among the callbacks can do more. `load_path`: a checkpoint to begin with, or a folder of them,
+        whose newest is taken; with `load_strict` all names must fit, `load_ignore_keys` are globs over paths in it.
+        `autoresume`: begin with the newest whole checkpoint of `save_folder`, if there is one; each fit() then ends
+        where it would have ended, however often it was interrupted.
         `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
         `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
         """
@@ -141,7 +164,7 @@ class Trainer:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
         duration = duration_of(max_duration, ssr)
-        watching = labelled(callbacks, [] if profiler is None else [profiler])
+        watching = labelled(callbacks, [] if profiler is None else [profiler]) | saver_of(save_folder, save_interval)
         self._state = state = State(
             model=module,
             optimizer=optimizer_of(optimizers, module),
@@ -160,12 +183,12 @@ class Trainer:
             schedulers=schedulers_of(schedulers),
             algorithms=labelled(algorithms),
             callbacks={k: c for k, c in watching.items() if not isinstance(c, LoggerDestination)},
+            run_name=run_name or new_run_name(),
         )
         state.loss_fn = loss_function(loss_fn, state)
         carry_out(state.optimizer, where)
-        destinations = [c for c in watching.values() if isinstance(c, LoggerDestination)]
-        destinations += labelled(loggers).values()
-        self._logger = Logger(destinations if rank == 0 else (), state)
+        destinations = {k: c for k, c in watching.items() if isinstance(c, LoggerDestination)} | labelled(loggers)
+        self._logger = Logger(destinations.values() if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         self._eval_interval = parse_time("eval_interval", eval_interval)
         self._loop = Loop(
@@ -187,16 +210,22 @@ class Trainer:
             ranks=Ranks(state, own.batches) if world_size > 1 else None,
         )
         self._shaped: torch.nn.Module | None = None
+        register(state, self._clocks, self._loop.scaler, self._loop.epochs, destinations if rank == 0 else {},
+                 searches=self._loop.search is not None)  # fmt: skip
         try:
             with deterministic(deterministic_mode):
-                for event in (Event.INIT, Event.BEFORE_LOAD, Event.AFTER_LOAD):
-                    self._engine.fire(event)
-            state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)  # methods may have scaled,
-            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # or added
+                self._engine.fire(Event.INIT)
+                state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)  # methods may have scaled it
+                self._engine.fire(Event.BEFORE_LOAD)
+                begin(state, self._logger, load_path, weights_only=load_weights_only, strict=load_strict,
+                      ignore_keys=load_ignore_keys, autoresume=autoresume, named=run_name is not None)  # fmt: skip
+                self._engine.fire(Event.AFTER_LOAD)
+            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # methods may have added some
             self._shape()
         except BaseException as e:
             self._close_after(e)  # nobody else could
             raise
+        self._fits = Fits(state, self._sizes, replayed=autoresume)
 
     def fit(self, duration: str | Time | None = None, *, until: str | Time | None = None) -> None:
         """Train until `max_duration`, for `duration` more, or up to `until`; a fit that was stopped goes on.
@@ -206,22 +235,13 @@ class Trainer:
         """
         state = self._state
         self._refuse_if_closed("train")
-        if duration is not None and until is not None:
-            raise UsageError(f"give fit duration or until, but not both: duration={duration}, until={until}")
-        if duration is not None:
-            self._extend(duration_of(duration, state.steps.ssr))
-        elif until is not None:
-            if not self._move_end(duration_of(until, state.steps.ssr, "until")):
-                warnings.warn(f"fit(until={until}) does nothing: training has come to {_place(state)}", stacklevel=2)
-                return
-        elif state.progress >= 1:
-            raise UsageError(f"training has reached its {state.max_duration}; fit(duration=...) goes on")
+        if not self._fits.begin(duration, until):
+            return
         if state.max_duration.unit not in OPEN_ENDED:
             self._loop.rates.check(state.steps)
-        state.stop_reason = state.error = None
-        self._loop.interruption = None
+        state.error = self._loop.interruption = None
         if self._loop.ranks:
-            self._loop.ranks.stop_reason = self._loop.ranks.interruption = None
+            self._loop.ranks.stop_reason, self._loop.ranks.interruption = None, None
         self._loop.eval_every = Every(self._eval_interval, state)
         self._loop.iterations = self._iterations()
         try:
@@ -266,6 +286,18 @@ class Trainer:
         data = data_of(dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
         with self._at_work():
             return predict(state, self._engine, data, subset, return_outputs=return_outputs)
+
+    def save_checkpoint(self, path: str | Path, *, weights_only: bool = False) -> str:
+        """Write a checkpoint there, a path or URI that may have placeholders; between fits or at the end of a batch.
+
+        Gives its address. A checkpoint of that name is replaced.
+        """
+        return save_at(self._state, str(path), weights_only=weights_only)
+
+    @property
+    def saved_checkpoints(self) -> list[str]:
+        """Paths or URIs of the checkpoints of this run's folders, oldest first, as they lie there now."""
+        return saved_checkpoints(self._state)
 
     def request_stop(self, reason: str, exit_code: int = 143) -> None:
         """Leave `fit` after the step under way with Interruption; may be called by a signal handler."""
@@ -361,34 +393,9 @@ class Trainer:
         with compile_time(self._clocks), deterministic(self._deterministic):
             yield
 
-    def _extend(self, duration: Time) -> None:
-        """Move the end to `duration` from here, in its unit (whole batches for epochs, which may be under way)."""
-        state = self._state
-        more = total_steps(duration, state.steps.per_epoch, 1, 1) if duration.unit is TimeUnit.EPOCH else None
-        now = state.timestamp.batch if more is not None else state.timestamp.get(duration.unit)
-        unit = TimeUnit.BATCH if more is not None else duration.unit
-        self._move_end(Time(now + (duration.value if more is None else more), unit))
-
-    def _move_end(self, end: Time) -> bool:
-        """Let training end there, in its schedules as well; False, and nothing is moved, where it is there already."""
-        state = self._state
-        steps = steps_of(end, self._sizes, state.steps.ssr)
-        done = (
-            state.timestamp.get(end.unit) / end.value if end.unit in OPEN_ENDED else state.timestamp.batch / steps.total
-        )
-        if done >= 1:
-            return False
-        state.max_duration, state.steps = end, steps
-        return True
-
     def _iterations(self) -> Every | None:
         state = self._state
         if state.iteration_length is None:
             return None
         done = state.timestamp.batch_in_iteration == 0  # else the last batch may have been the one that ends it
         return Every(state.iteration_length, state, since=state.timestamp if done else state.previous_timestamp)
-
-
-def _place(state: State) -> str:
-    now = state.timestamp
-    return f"epoch {now.epoch}, batch {now.batch}, of {state.max_duration}"

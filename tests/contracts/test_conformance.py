@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from expkit import plugins
+from expkit.callbacks.checkpoint_saver import CheckpointSaver
 from expkit.testing.suites import Check, checks, name_of_check
+from expkit.testing.training import train
 
 KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics")
 MORE: dict[str, list[dict[str, Any]]] = {
@@ -99,9 +101,22 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("kind", "name", "settings", "check"), list(cases()))
 def test_conforms(kind: str, name: str, settings: dict[str, Any], check: Check, tmp_path: Path) -> None:
-    folders = {"parquet": {"attempt_dir": tmp_path, "id": "0123456789ab"}, "profiler": {"folder": str(tmp_path)}}
-    required = folders.get(name) or REQUIRED.get(name, {})
+    required = required_settings(name, tmp_path) or REQUIRED.get(name, {})
     check(plugins.build(kind, name, {**required, **settings}))
+
+
+def required_settings(name: str, folder: Path) -> dict[str, Any]:
+    """Those that name a place on a disk."""
+    if name == "parquet":
+        return {"attempt_dir": folder, "id": "0123456789ab"}
+    if name == "profiler":
+        return {"folder": str(folder)}
+    if name == "checkpoint_saver":
+        return {"folder": str(folder), "save_interval": "1ba"}
+    if name == "load_checkpoint":
+        train(callbacks=[CheckpointSaver(folder=str(folder), weights_only=True)])
+        return {"path": folder}
+    return {}
 
 
 def test_every_kind_has_a_suite_of_its_own() -> None:

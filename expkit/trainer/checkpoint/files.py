@@ -1,0 +1,102 @@
+"""Files of one rank: rank<r>.safetensors with all tensors, rank<r>.json with the rest. No pickle, written or read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from expkit.errors import CheckpointError
+from expkit.trainer.checkpoint import checks
+from expkit.trainer.checkpoint.manifest import MAX_JSON_BYTES, Manifest
+from expkit.trainer.checkpoint.tree import Packing, unpack
+
+
+def write_files(folder: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Write a tree, synced and read again; gives sha256 and size of the files, by name."""
+    from safetensors.torch import save_file
+
+    packing = Packing()
+    packed = {name: packing.pack(state, (name,)) for name, state in tree.items()}
+    text = json.dumps(packed, ensure_ascii=False, allow_nan=False).encode()
+    if len(text) > MAX_JSON_BYTES:
+        raise CheckpointError(f"the state without its tensors takes {len(text) >> 20} MB as JSON, and "
+                              f"{MAX_JSON_BYTES >> 20} MB is the most; long rows of numbers go as tensors")  # fmt: skip
+    numbers, rest = folder / f"rank{rank}.safetensors", folder / f"rank{rank}.json"
+    save_file(packing.tensors, numbers)
+    rest.write_bytes(text)
+    numbers.chmod(rest.stat().st_mode)  # the library lets only its owner read it
+    for path in (numbers, rest):
+        _sync(path)
+    _compare(numbers, packing.tensors)
+    if rest.read_bytes() != text:
+        raise OSError(f"{rest} reads otherwise than it was written")
+    return {path.name: {"sha256": digest(path), "size": path.stat().st_size} for path in (numbers, rest)}
+
+
+def read_files(folder: Path, rank: int) -> dict[str, Any]:
+    """The tree of one rank; CheckpointError for whatever is not a file of ours. Its tensors are new and on the CPU."""
+    path = folder / f"rank{rank}.json"
+    with checks.blaming(str(path)):
+        packed = checks.mapping(checks.json_of(path.read_bytes()), "the whole")
+        return checks.mapping(unpack(packed, _read_tensors(folder / f"rank{rank}.safetensors")), "the whole")
+
+
+def verify(folder: Path, manifest: Manifest) -> None:
+    """CheckpointError unless every file is there as the manifest says, byte by byte."""
+    needed = {f"rank0.{kind}" for kind in ("json", "safetensors")}
+    if missing := needed - manifest.files.keys():
+        raise CheckpointError(f"{folder} is damaged: its manifest names no {min(missing)}")
+    for name, facts in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise CheckpointError(f"{folder} is damaged: {name} is not there")
+        if name.endswith(".json") and facts["size"] > MAX_JSON_BYTES:
+            raise CheckpointError(f"{path} is larger than any that we write, {facts['size']} bytes")
+        if (size := path.stat().st_size) != facts["size"]:
+            raise CheckpointError(f"{folder} is damaged: {name} has {size} bytes instead of {facts['size']}")
+        if digest(path) != facts["sha256"]:
+            raise CheckpointError(f"{folder} is damaged: the content of {name} is not what was written")
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file's content."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _read_tensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as f:
+            return {name: f.get_tensor(name).clone() for name in f.keys()}  # noqa: SIM118  # it is no dict
+    except (SafetensorError, KeyError, RuntimeError) as e:
+        with path.open("rb") as raw:
+            start = raw.read(2)
+        pickled = start == b"PK" or start[:1] == b"\x80"
+        hint = "; it looks like a pickle, which may hold code and is never opened" if pickled else ""
+        raise CheckpointError(f"{path} is no safetensors file ({str(e).splitlines()[0]}){hint}") from None
+
+
+def _compare(path: Path, tensors: dict[str, Tensor]) -> None:
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as f:
+        for name, tensor in tensors.items():
+            if not torch.equal(_bytes(f.get_tensor(name)), _bytes(tensor)):
+                raise OSError(f"{path} reads otherwise than it was written, at {name}")
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb+") as f:
+        os.fsync(f.fileno())

@@ -1,0 +1,130 @@
+"""A folder of checkpoints on a disk: written aside, renamed into place, removed by rename first.
+
+A crash at any moment leaves what was there before, and at most a hidden folder that the next run sweeps away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from expkit.errors import CheckpointError
+from expkit.store.atomic import sync_folder, write_text
+from expkit.trainer.checkpoint.files import verify
+from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
+from expkit.trainer.checkpoint.manifest import FILE, read_manifest
+
+LATEST = "latest"
+"""A text file with the name of the newest checkpoint; for readers, the manifests decide."""
+
+
+class LocalFolder:
+    """The checkpoints of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def address(self, name: str) -> str:
+        """How a user names one of them."""
+        return str(self.path / name)
+
+    def holds(self, name: str) -> bool:
+        """Whether there is something of this name that says it is a checkpoint."""
+        return (self.path / name / FILE).is_file()
+
+    def found(self) -> tuple[list[Found], list[str]]:
+        """Checkpoints, oldest first, and a sentence for each folder that once was one."""
+        found, wrong = [], []
+        for folder in self._folders():
+            try:
+                found.append(Found(folder.name, read_manifest(folder)))
+            except CheckpointError as e:
+                if any(folder.glob("rank*")) or (folder / FILE).exists():
+                    wrong.append(str(e))
+        return sorted(found, key=lambda one: one.manifest.number), wrong
+
+    def next_number(self) -> int:
+        """One more than the highest there is."""
+        return 1 + max((one.manifest.number for one in self.found()[0]), default=0)
+
+    @contextlib.contextmanager
+    def staged(self) -> Iterator[Path]:
+        """A new hidden folder to write into; locked while we live, gone afterwards unless it was committed."""
+        staged = self.path / f".tmp-{uuid.uuid4().hex}"
+        staged.mkdir(parents=True)
+        descriptor = os.open(staged, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield staged
+        finally:
+            os.close(descriptor)
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def commit(self, staged: Path, name: str, keep: Keep) -> None:
+        """What was staged becomes the newest checkpoint; then those go that need not be kept."""
+        place(staged, self.path / name)
+        write_text(self.path / LATEST, f"{name}\n")
+        for gone in to_remove(self.found()[0], keep):
+            self.remove(gone)
+
+    def remove(self, name: str) -> None:
+        """Take one away; it is gone as a whole before its first file is."""
+        aside = self.path / f".old-{uuid.uuid4().hex}"
+        (self.path / name).rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def fetched(self, name: str) -> Iterator[Path]:
+        """The folder of one, verified."""
+        folder = self.path / name
+        verify(folder, read_manifest(folder))
+        yield folder
+
+    def sweep(self) -> None:
+        """Remove what a process that was killed left half done."""
+        for left in [*self.path.glob(".tmp-*"), *self.path.glob(".old-*")]:
+            if not _is_locked(left):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def raise_errors(self) -> None:
+        """Nothing happens behind our back here."""
+
+    def close(self) -> None:
+        """Nothing is left to wait for."""
+
+    def _folders(self) -> list[Path]:
+        try:
+            return sorted(p for p in self.path.iterdir() if p.is_dir() and not p.name.startswith("."))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+
+def place(staged: Path, final: Path) -> None:
+    """Move a staged folder to its name; another of that name is there until then, or not at all."""
+    sync_folder(staged)
+    aside = final.with_name(f".old-{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        final.rename(aside)
+    os.rename(staged, final)  # noqa: PTH104  # says in one word what happens
+    sync_folder(final.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _is_locked(folder: Path) -> bool:
+    """Whether somebody who is alive writes into it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

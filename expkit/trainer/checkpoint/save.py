@@ -1,0 +1,168 @@
+"""Save: the state of all ranks becomes one checkpoint. The seconds it takes are on a clock of their own, unbilled.
+
+Rank 0 writes everything; another rank writes only what it holds otherwise, such as its generators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from expkit import __version__, dist
+from expkit.errors import CheckpointError, EnvironmentFault, ExpkitError
+from expkit.trainer.checkpoint.config import config_of
+from expkit.trainer.checkpoint.files import write_files
+from expkit.trainer.checkpoint.keep import Keep
+from expkit.trainer.checkpoint.manifest import FILE, Manifest, sha256_of
+from expkit.trainer.checkpoint.tree import Packing
+
+if TYPE_CHECKING:
+    from expkit.trainer.checkpoint.folders import Folder
+    from expkit.trainer.state import State
+
+WHOLE = "$whole"
+"""Marks a part that a rank holds altogether otherwise than rank 0."""
+
+
+def save(state: State, folder: Folder, name: str, keep: Keep | None = None, *, weights_only: bool = False) -> str:
+    """Write the checkpoint `name`, called on all ranks at the end of a batch; gives its address.
+
+    EnvironmentFault where the disk is in the way; what was there before is still there then.
+    """
+    with on_its_clock(state), _sentence(folder.address(name)):
+        tree = _captured(state, weights_only)
+        with contextlib.ExitStack() as stack:
+            staged = _agree(lambda: str(stack.enter_context(folder.staged())))
+            files = _written(Path(staged), state.rank, tree)
+            _agree(lambda: _commit(state, folder, Path(staged), name, keep or Keep(), files, weights_only))
+    return folder.address(name)
+
+
+@contextlib.contextmanager
+def on_its_clock(state: State) -> Iterator[None]:
+    """What is done inside is on `checkpoint_s`."""
+    clocks = state.stateful["clocks"]
+    before = clocks.switch("checkpoint_s")
+    try:
+        yield
+    finally:
+        clocks.switch(before)
+
+
+def _captured(state: State, weights_only: bool) -> dict[str, Any]:
+    parts = {"model": state.stateful["model"]} if weights_only else state.stateful
+    tree = {name: dict(part.state_dict()) for name, part in parts.items()}
+    return {name: content for name, content in tree.items() if content}
+
+
+def _written(staged: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every rank writes its files; gives the facts of all of them, or raises on all ranks."""
+    said: dict[str, Any] = {}
+    try:
+        own = tree if dist.world_size() == 1 else _own_part(tree)
+        said["files"] = write_files(staged, rank, own) if rank == 0 or own else {}
+    except (OSError, ExpkitError) as e:
+        said["error"] = _first_line(e)
+    return {name: facts for rank_said in _all_well(said) for name, facts in rank_said["files"].items()}
+
+
+def _commit(
+    state: State,
+    folder: Folder,
+    staged: Path,
+    name: str,
+    keep: Keep,
+    files: dict[str, dict[str, Any]],
+    weights_only: bool,
+) -> None:
+    if missing := [file for file in files if not (staged / file).is_file()]:
+        raise EnvironmentFault(f"rank 0 does not see {missing[0]}, which another rank wrote to {staged}; all ranks "
+                               f"must write to one and the same folder")  # fmt: skip
+    config = config_of(state)
+    manifest = Manifest(
+        number=folder.next_number(),
+        timestamp=state.timestamp,
+        files=files,
+        world_size=state.world_size,
+        weights_only=weights_only,
+        run_name=state.run_name,
+        saved_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        metrics=dict(state.metrics),
+        evaluated=state.evaluated_at == state.timestamp.batch,
+        config=config,
+        config_sha256=sha256_of(config),
+        versions={"expkit": __version__, "torch": torch.__version__},
+    )
+    with (staged / FILE).open("w", encoding="utf-8") as f:
+        f.write(manifest.text())
+        f.flush()
+        os.fsync(f.fileno())
+    folder.commit(staged, name, keep)
+
+
+def _own_part(tree: dict[str, Any]) -> dict[str, Any]:
+    """All of it on rank 0; elsewhere those entries of each part that rank 0 holds otherwise."""
+    sums = {part: {str(key): _sum(value) for key, value in content.items()} for part, content in tree.items()}
+    first = dist.broadcast_json(sums)
+    if dist.rank() == 0:
+        return tree
+    own: dict[str, Any] = {}
+    for part, content in tree.items():
+        if sums[part].keys() != first.get(part, {}).keys():
+            own[part] = {WHOLE: True, **content}
+        elif changed := {key: value for key, value in content.items() if sums[part][str(key)] != first[part][str(key)]}:
+            own[part] = changed
+    return own
+
+
+def _sum(value: Any) -> str:
+    """The hash of a tree with its tensors."""
+    packing = Packing()
+    made = hashlib.sha256(json.dumps(packing.pack(value, ())).encode())
+    for tensor in packing.tensors.values():
+        made.update(str(tensor.dtype).encode())
+        made.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return made.hexdigest()
+
+
+def _agree(action: Any) -> Any:
+    """Rank 0 acts; what comes of it, or its error, comes to all."""
+    said: dict[str, Any] = {}
+    if dist.rank() == 0:
+        try:
+            said["gave"] = action()
+        except (OSError, ExpkitError) as e:
+            said["error"] = _first_line(e)
+            if dist.world_size() == 1:
+                raise
+    return _all_well(said)[0].get("gave")
+
+
+def _all_well(said: dict[str, Any]) -> list[dict[str, Any]]:
+    everybody = dist.all_gather_json(said)
+    for rank, one in enumerate(everybody):
+        if "error" in one:
+            where = f" (on rank {rank})" if len(everybody) > 1 else ""
+            raise CheckpointError(f"{one['error']}{where}")
+    return everybody
+
+
+@contextlib.contextmanager
+def _sentence(address: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, CheckpointError) as e:
+        raise EnvironmentFault(f"checkpoint {address} could not be written: {_first_line(e)}") from e
+
+
+def _first_line(error: BaseException) -> str:
+    strerror = getattr(error, "strerror", None)
+    return strerror or (str(error).splitlines() or [type(error).__name__])[0]
