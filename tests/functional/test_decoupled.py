@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from expkit.functional.decoupled import DecoupledAdamW, DecoupledSGDW, decay_of
 
 
-def weights(optimizer_of: Any, steps: int = 6, device: str = "cpu") -> list[Tensor]:
+def weights(optimizer_of: Any) -> list[Tensor]:
     """A small net after some steps on gradients that differ from step to step; one parameter never has any."""
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).to(device)
-    spare = nn.Parameter(torch.ones(3, device=device))
+    net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
+    spare = nn.Parameter(torch.ones(3))
     optimizer = optimizer_of([*net.parameters(), spare])
-    for step in range(steps):
-        inputs = torch.randn(4, 5, generator=torch.Generator().manual_seed(step)).to(device)
+    for step in range(6):
+        inputs = torch.randn(4, 5, generator=torch.Generator().manual_seed(step))
         optimizer.zero_grad()
         net(inputs).square().mean().backward()
         optimizer.step()
