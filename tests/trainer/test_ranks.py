@@ -19,10 +19,11 @@ ROOT = Path(__file__).parents[2]
 HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
            "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed",
-           "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts")  # fmt: skip
+           "outside_of_fit", "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts")  # fmt: skip
 REFUSED = ("refused_loader", "refused_sampler", "refused_auto", "other_model")
 EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader", "noisy",
-         "noisy_workers", "resumed", "token_weights", "token_weights_in_parts", "named_losses")  # fmt: skip
+         "noisy_workers", "resumed", "outside_of_fit", "token_weights", "token_weights_in_parts",
+         "named_losses")  # fmt: skip
 """Cases in double precision without dropout or batch statistics."""
 
 
@@ -186,3 +187,14 @@ def test_a_rank_that_hangs_is_waited_for_until_the_time_out(tmp_path: Path) -> N
     other, _ = results(tmp_path, "one_hangs")
     assert other["kind"] == "RankLost" and "waited in vain" in other["error"]
     assert 2 < other["seconds"] < 18
+
+
+def test_iterations_evaluations_and_predictions_are_those_of_all_ranks(two: Path) -> None:
+    one, both = alone("outside_of_fit"), results(two, "outside_of_fit")
+    assert one["ends"] == both[0]["ends"] == both[1]["ends"] == [4, 7]
+    assert one["values"] == both[0]["values"] == both[1]["values"]
+    assert [len(rank["outputs"]) for rank in both] == [7, 6]
+    shares = torch.empty_like(one["outputs"])
+    for rank, result in enumerate(both):
+        shares[rank::2] = result["outputs"]
+    assert relative(shares, one["outputs"]) < 1e-12

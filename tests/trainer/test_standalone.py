@@ -218,3 +218,21 @@ def test_refused_in_a_sentence(call: Any, says: str) -> None:
     assert listener.seen == before  # refused before anybody heard of it
     with pytest.raises(UsageError, match="eval_subset_num_batches must be a number of batches"):
         trainer(eval_subset_num_batches=0)
+
+
+def test_predict_takes_mappings_and_gives_back_what_the_model_gives() -> None:
+    class Named(Net):
+        def forward(self, pixel_values: Any, labels: Any = None) -> Any:
+            logits = super().forward(pixel_values)
+            return {"logits": logits, "hidden": (pixel_values * 2,)}
+
+        def loss(self, outputs: Any, targets: Any) -> Any:
+            return torch.nn.functional.cross_entropy(outputs["logits"], targets)
+
+    data = [{"pixel_values": inputs, "labels": targets} for inputs, targets in batches(2)]
+    t = trainer(Named(), train_dataloader=data, eval_dataloader=data)
+    first, _ = t.predict(data)
+    assert first["logits"].shape == (6, 4) and torch.equal(first["hidden"][0], data[0]["pixel_values"] * 2)
+    assert t.eval().keys() == {"eval/accuracy"}
+    alone = t.predict([{"pixel_values": batches(1)[0][0]}])
+    assert torch.equal(alone[0]["logits"], first["logits"])

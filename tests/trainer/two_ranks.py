@@ -93,6 +93,37 @@ def microbatches() -> Result:
     return fitted(seeded().double(), train_dataloader=loader(21, 6, double=True), device_train_microbatch_size=2)
 
 
+@dataclass
+class Ends(Callback):
+    """Batches after which an iteration ended."""
+
+    seen: Any = field(default_factory=list, init=False)
+
+    def iteration_end(self, state: Any, logger: Any) -> None:
+        self.seen.append(state.timestamp.batch)
+
+
+def outside_of_fit() -> Result:
+    """Iterations by samples of all ranks; then an evaluation and a prediction on their own, 13 samples, 4 a batch."""
+    ends, data = Ends(), loader(21, 6, double=True)
+    t = trainer(seeded().double(), train_dataloader=data, train_subset_num_batches=3, iteration_length="20sp",
+                callbacks=[ends], max_duration="3ep")  # fmt: skip
+    t.fit()
+    values = t.eval(loader(13, 4, double=True, shuffle=False))
+    outputs = t.predict(loader(13, 4, double=True, shuffle=False))
+    with contextlib.suppress(ZeroDivisionError):
+        t.predict(Failing())
+    return {**summary(t), "ends": ends.seen, "values": values, "outputs": torch.cat(outputs)}
+
+
+class Failing:
+    """A loader that breaks."""
+
+    def __iter__(self) -> Any:
+        yield torch.zeros(2, 8).double()
+        raise ZeroDivisionError
+
+
 def single_precision() -> Result:
     return fitted(seeded(), train_dataloader=loader(61, 12), max_duration="5ep")
 
