@@ -259,6 +259,34 @@ def test_row_30_row_41_ctrl_c_is_no_success_starts_no_other_trial_and_nothing_ru
     assert sorted(status.attempt for status in statuses_of(slow)) == [1, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "state", "said"),
+    [
+        ([signal.SIGINT], "claimed", "interrupted by you (SIGINT)"),
+        ([signal.SIGINT], "running", "interrupted by you (SIGINT)"),
+        ([signal.SIGINT, signal.SIGINT], "running", "interrupted by you (SIGINT)"),
+        ([signal.SIGTERM], "running", "interrupted by a signal to expkit (SIGTERM)"),
+    ],
+)
+def test_a_trial_that_was_stopped_says_so_in_the_same_words_whenever_the_signal_came(
+    slow: Lab, numbers: list[int], state: str, said: str
+) -> None:
+    def at_it() -> bool:
+        if state == "claimed":
+            return bool(slow.states("slow")) and any(slow.store.layout.trials.glob("*/r0/status.json"))
+        return "complete" in slow.states("slow").values() and running(slow) is not None
+
+    _, err = slow.signalled(at_it, numbers, "sweep", "slow")
+    rows = slow.store.read_plan("slow")
+    (row,) = [row for row in rows if slow.store.state_of(row.id, row.replicate) == "interrupted"]
+    status = slow.store.read_status(row.id, row.replicate)
+    assert (status.message if status else None) == said, err
+    assert said in err
+    assert said in slow.call("status", "slow").stdout
+    assert said in slow.call("why", row.id).stdout
+    assert said in slow.call("report", "slow", "--format", "md").stdout
+
+
 def test_a_pilot_that_is_stopped_fixes_no_target_and_goes_on_later(slow: Lab) -> None:
     recipe = slow.folder / "recipes" / "tiny.yaml"
     recipe.write_text(recipe.read_text().replace("target: 0.6", "target: {pilot: {seeds: 2}}"))

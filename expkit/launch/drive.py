@@ -98,6 +98,13 @@ class Stop:
         if self.number is not None:
             raise Interruption(sentence, 128 + self.number)
 
+    def sentence(self) -> str:
+        """Who stopped a trial that was running, the same whenever the signal reached it; empty where nobody has."""
+        if self.number is None:
+            return ""
+        name = signal.Signals(self.number).name
+        return f"interrupted by {'you' if self.number == signal.SIGINT else 'a signal to expkit'} ({name})"
+
     def _hear(self, number: int, _: FrameType | None) -> None:
         self.twice = self.number is not None
         self.number = self.number or number
@@ -226,14 +233,17 @@ class Drive:
 
         Nothing is said of one that was lost with its server: readers see that it is.
         """
+        stopped = self._stop.sentence()
+        if stopped and status.state == "interrupted":
+            return dataclasses.replace(status, message=stopped)  # its own words are about the TERM that we sent it
         unsettled = status.state in ("claimed", "running")
         pulled_down = status.state in ("failed", "interrupted")  # by the end of another rank, perhaps
         blamed = to_blame(outcome) if unsettled or pulled_down else None
         if (not unsettled or outcome.code is None) and (blamed is None or blamed.rank == 0):
             return None
         ended = dataclasses.replace(status, ended_utc=now_utc())
-        if self._stop.number is not None:
-            return dataclasses.replace(ended, state="interrupted", cause=None, message=outcome.sentence())
+        if stopped:
+            return dataclasses.replace(ended, state="interrupted", cause=None, message=stopped)
         cause, message = outcome.cause(), outcome.sentence()
         if blamed is not None:
             cause, message = blamed.cause, sentence(job.id12, blamed, outcome.attempt)

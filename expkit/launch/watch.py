@@ -42,7 +42,8 @@ class Asked:
     def interruption(self) -> Interruption:
         """The error of a trial that was asked to stop."""
         assert self.number is not None
-        return Interruption(f"stopped by {signal.Signals(self.number).name}", 128 + self.number)
+        name = signal.Signals(self.number).name
+        return Interruption(f"interrupted by a signal to the trial's own process ({name})", 128 + self.number)
 
     def _hear(self, number: int, _: FrameType | None) -> None:
         first = self.number is None

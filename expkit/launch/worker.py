@@ -82,16 +82,16 @@ def _failed(attempt: Attempt, asked: Asked, error: BaseException) -> int:
         if dist.world_size() > 1 and not stopped:
             write_failure(attempt.folder, dist.rank(), error, victim=isinstance(error, dist.RankLost))
         if dist.rank() == 0:
-            _write_failed(attempt, stopped, error)
+            _write_failed(attempt, asked.interruption() if stopped else None, error)
     except OSError:
         traceback.print_exc()
         return DISK_FULL  # the driver tries to write it in our place
     return 128 + (asked.number or 0) if stopped else 1
 
 
-def _write_failed(attempt: Attempt, stopped: bool, error: BaseException) -> None:
-    if stopped:
-        attempt.end("interrupted", message=str(error))
+def _write_failed(attempt: Attempt, stopped: Interruption | None, error: BaseException) -> None:
+    if stopped is not None:
+        attempt.end("interrupted", message=str(stopped))
     else:
         attempt.end("failed", cause=cause_of(error), message=message_of(error))
 
