@@ -50,17 +50,21 @@ class Accuracy(Mean):
     def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
         ids = targets.argmax(1) if is_soft(outputs, targets) else targets
         counted = ids != -100
-        return ((outputs.argmax(1) == ids) & counted).sum().double(), counted.sum()
+        return _precise(((outputs.argmax(1) == ids) & counted).sum()), counted.sum()
 
 
 class CrossEntropy(Mean):
     """Mean cross-entropy in nats over all places."""
 
     def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
-        total = soft_cross_entropy(outputs.float(), targets, reduction="sum").double()
+        total = _precise(soft_cross_entropy(outputs.float(), targets, reduction="sum"))
         if is_soft(outputs, targets):
             return total, targets.numel() // targets.shape[1]
         return total, (targets != -100).sum()
+
+
+def _precise(total: Tensor) -> Tensor:
+    return total.cpu().double() if total.device.type == "mps" else total.double()  # which has no double precision
 
 
 def classification() -> dict[str, Mean]:

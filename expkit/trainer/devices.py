@@ -15,7 +15,8 @@ from expkit import dist
 from expkit.errors import EnvironmentFault, UsageError
 from expkit.spec.recipe import is_device, must_be_device
 
-_OWN = ("cuda", "mps")
+OWN = ("cuda", "mps")
+"""Accelerators that torch drives itself; the others' random numbers come from generators that we do not seed."""
 _VENDORS = {"tpu": ("torch_xla",), "neuron": ("torch_neuronx", "torch_xla"), "hpu": ("habana_frameworks.torch.core",)}
 """What has to import, in this order; the last one says which device it is."""
 
@@ -51,12 +52,11 @@ def chosen(name: str, here: Accelerator, local_rank: int = 0) -> torch.device:
     """What `auto`, `cpu`, `cuda`, `cuda:1` or `mps` mean where torch finds `here`; each rank has one of its own."""
     kind, _, number = name.replace("gpu", "cuda").partition(":")
     if kind == "auto":
-        kind = here.type if here.type in _OWN else "cpu"
+        kind = here.type if here.type in OWN else "cpu"
     if kind == "cpu":
         return torch.device("cpu")
     if kind != here.type:
-        what = {"cuda": "CUDA device", "mps": "MPS device"}[kind]
-        raise UsageError(f"device is {name}, but torch finds no {what}; use cpu or auto")
+        raise UsageError(f"device is {name}, but torch finds no {kind.upper()} device; use cpu or auto")
     index = int(number) if number else local_rank if here.count > 1 else 0  # else each rank may see one of its own
     if index >= here.count:
         who = f"device is {name}" if number else f"rank {local_rank} of this machine wants cuda:{index}"
@@ -66,7 +66,7 @@ def chosen(name: str, here: Accelerator, local_rank: int = 0) -> torch.device:
 
 def synchronize(device: torch.device) -> None:
     """Wait until the accelerator has done what it was asked to, so that a clock can be read."""
-    if device.type in _OWN:
+    if device.type in OWN:
         torch.accelerator.synchronize(device)
 
 

@@ -70,8 +70,8 @@ class Search:
         self._engine.clocks.switch("loop")
         notes.put_back()
         gc.collect()  # what hung in cycles
-        if self._state.device.type == "cuda":
-            torch.cuda.empty_cache()
+        if self._state.device.type in OWN:
+            torch.accelerator.empty_cache()
 
     def _halve(self, size: int, reason: str) -> None:
         self._state.microbatch_size = size // 2

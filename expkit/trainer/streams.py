@@ -53,6 +53,8 @@ class DefaultStream:
         self._generators: list[Any] = [torch.default_generator]  # torch.manual_seed looks at every backend: 170 us
         if device.type == "cuda":
             self._generators.append(torch.cuda.default_generators[device.index or 0])
+        elif device.type == "mps":
+            self._generators.append(torch.mps)
         if all_libraries:
             self._generators += [_PYTHON, _NUMPY]
 
@@ -82,6 +84,8 @@ class Kept:
         if device.type == "cuda":
             restore = functools.partial(torch.cuda.set_rng_state, device=device)
             self._states.append((restore, torch.cuda.get_rng_state(device)))
+        elif device.type == "mps":
+            self._states.append((torch.mps.set_rng_state, torch.mps.get_rng_state()))
 
     def put_back(self) -> None:
         """Make them as they were; may be called again."""
