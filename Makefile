@@ -6,10 +6,10 @@ WORKERS ?= 2
 BENCHES := $(filter-out tests/benchmarks/bare_loop.py tests/benchmarks/peer_step.py,$(wildcard tests/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup ablate test soak lint bench clean
+.PHONY: help setup ablate test test-gpu soak lint bench clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 setup: .venv/base .venv/test  ## make .venv with expkit and what its tests need
 
@@ -18,6 +18,9 @@ ablate: .venv/base  ## run the shipped ablation on the shipped data; ends with t
 
 test: .venv/test  ## run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not soak"
+
+test-gpu:  ## run trainer, precision and microbatching on one CUDA device; nothing where there is none
+	@$(PYTHON) tests/gpu/run.py
 
 soak: .venv/test  ## run every test, the long ones too
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=3600

@@ -17,6 +17,7 @@ import torch
 
 from expkit.errors import TrialFailure
 from expkit.trainer.batch import tensors
+from expkit.trainer.devices import OWN
 from expkit.trainer.engine import Engine, Turn
 from expkit.trainer.event import Event
 from expkit.trainer.out_of_memory import is_out_of_memory
