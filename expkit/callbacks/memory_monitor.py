@@ -1,6 +1,6 @@
 """Memory monitor: what training holds, of the CUDA device or of this process.
 
-A record costs 0.15 ms, any other step a microsecond; over several ranks a record costs a collective as well.
+A record costs 0.2 ms, any other step a microsecond; over several ranks a record costs a collective as well.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Speed monitor: throughput over a moving window of the train clock, which evaluation and logging do not move.
 
-A step costs 6 microseconds, however long the window is; with `flops_per_batch` also what the model asks for it, and
+A step costs 7 microseconds, however long the window is; with `flops_per_batch` also what the model asks for it, and
 over several ranks one collective of one number.
 """
 

@@ -1,6 +1,6 @@
 """System metrics monitor: how busy the machine is beside and because of this training.
 
-A record costs 0.4 ms on a CPU, any other step a microsecond; over several ranks a record costs a collective as well.
+A record costs 0.5 ms on a CPU, any other step a microsecond; over several ranks a record costs a collective as well.
 """
 
 from __future__ import annotations

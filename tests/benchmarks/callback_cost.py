@@ -12,11 +12,13 @@ over trainings. A minute of CPU time in all.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import math
 import statistics
 import sys
+import tempfile
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -49,11 +51,14 @@ class Timed(Callback):
         self.silent_us: list[float] = []
         self.recording_us: list[float] = []
         self._step_us, self._records = 0.0, 0
+        self._at_the_end = getattr(callback, Event.BATCH_CHECKPOINT.value, None)
         for event in Event:
-            if hasattr(callback, event.value):
+            if hasattr(callback, event.value) and event is not Event.BATCH_CHECKPOINT:
                 setattr(self, event.value, functools.partial(self._hand_on, getattr(callback, event.value)))
 
     def batch_checkpoint(self, state: Any, logger: Any) -> None:
+        if self._at_the_end:
+            self._hand_on(self._at_the_end, state, logger)
         records = sum(len(rows) for rows in self.memory.series.values())
         (self.recording_us if records > self._records else self.silent_us).append(self._step_us)
         self._step_us, self._records = 0.0, records
@@ -97,11 +102,12 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     print(f"{'callback':24} {'silent':>8} {'recording':>10} {'mean':>8} us a step, 95 % interval, n={given.runs}")
-    for name in given.names:
-        silent, recording, mean = zip(*(training(name) for _ in range(given.runs)), strict=True)
-        middle, half = statistics.fmean(mean), T_95[given.runs] * statistics.stdev(mean) / math.sqrt(given.runs)
-        print(f"{name:24} {statistics.fmean(silent):8.1f} {statistics.fmean(recording):10.1f} {middle:8.1f}"
-              f"  [{middle - half:.1f}, {middle + half:.1f}]", flush=True)  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # some callbacks write files
+        for name in given.names:
+            silent, recording, mean = zip(*(training(name) for _ in range(given.runs)), strict=True)
+            middle, half = statistics.fmean(mean), T_95[given.runs] * statistics.stdev(mean) / math.sqrt(given.runs)
+            print(f"{name:24} {statistics.fmean(silent):8.1f} {statistics.fmean(recording):10.1f} {middle:8.1f}"
+                  f"  [{middle - half:.1f}, {middle + half:.1f}]", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
