@@ -10,7 +10,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_FACE = {"Trainer": "expkit.trainer.trainer"}
+_FACE = {"Trainer": "expkit.trainer.trainer", "DataSpec": "expkit.trainer.data_spec",
+         "Evaluator": "expkit.trainer.evaluator"}  # fmt: skip
 _ROOMS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics",
           "functional")  # fmt: skip
 

@@ -1,122 +1,155 @@
-"""Evaluator: the quality of the model now, on data it is not trained on; costs training no second and no draw."""
+"""Evaluator: data to measure quality on, with metrics of its own and a rhythm of its own.
+
+Trainer(..., eval_dataloader=[Evaluator("test", test_dl), Evaluator("probe", probe_dl, [F1()], eval_interval="10ba")])
+"""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from expkit.trainer.batch import to_device
-from expkit.trainer.calling import eval_forward, update_metrics
-from expkit.trainer.data_spec import DataSpec
-from expkit.trainer.devices import synchronize
-from expkit.trainer.engine import Engine
-from expkit.trainer.event import Event
-from expkit.trainer.loader_failure import end_workers, raise_failure_of
-from expkit.trainer.precision import autocast
-from expkit.trainer.ranks import add_up, share_buffers
+from expkit import plugins
+from expkit.duration import Time
+from expkit.errors import ExpkitError, UsageError, unknown
+from expkit.trainer.algorithm import name_of
+from expkit.trainer.data_spec import DataSpec, data_of
+from expkit.trainer.interval import Every
+from expkit.trainer.loaders import check_subset
+from expkit.trainer.parts import parse_time
+from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.state import State
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A loader with metrics; the series are called `<name>/<metric>`."""
+    """Give one or a list of them as `eval_dataloader`; the series are called `<label>/<metric>`."""
 
-    name: str
+    label: str
+    """A name of its own among the evaluators."""
+    dataloader: Any
+    """A Dataset plug-in, a torch DataLoader, any iterable of batches, or a DataSpec of one."""
+    metrics: Any = None
+    """A metric, or several in a list or by name: objects with `reset()`, `update(outputs, targets)` and `compute()`, or
+    names among the model's. By default all of the model's, else accuracy and cross_entropy."""
+    subset_num_batches: int | None = None
+    """An evaluation is that many batches; by default what the trainer says."""
+    eval_interval: str | Time | None = None
+    """How often, such as `100ba`; by default what the trainer says. At the end of training in any case."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An evaluator that is ready: its loader built, its metrics by name and on the device."""
+
+    label: str
     data: DataSpec
     metrics: dict[str, Any]
-    """Metric by name: reset, update(outputs, targets), compute."""
-    subset_num_batches: int | None = None
-    """How many batches are looked at; None for all."""
+    subset_num_batches: int | None
+    interval: Time
 
 
-def evaluate(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> None:
-    """Run all evaluators, log their metrics, leave model and state as they were."""
-    synchronize(state.device)
-    if state.world_size > 1:
-        share_buffers(state.model)
-    engine.fire(Event.EVAL_BEFORE_ALL)
+def evaluations_of(given: Any, state: State, subset: int | None, interval: Time) -> list[Evaluation]:
+    """Of an evaluator or a list of them, of data by label, or of data, which is then called `eval`."""
+    evaluators = _evaluators_of(given)
     for evaluator in evaluators:
-        run(state, engine, evaluator)
-    engine.fire(Event.EVAL_AFTER_ALL)
-    state.evaluated_at = state.timestamp.batch
+        if not evaluator.label or "/" in evaluator.label:
+            raise UsageError(f"the label of an evaluator is a name without a slash, but got {evaluator.label!r}")
+        if [other.label for other in evaluators].count(evaluator.label) > 1:
+            raise UsageError(f"each evaluator needs a label of its own, but several are called {evaluator.label!r}")
+    return [_ready(evaluator, state, subset, interval) for evaluator in evaluators]
 
 
-class set_aside:
-    """Lends the state's batch, outputs and loss, and lets the model go into eval mode; afterwards all is as it was."""
-
-    def __init__(self, state: State, data: DataSpec, name: str | None) -> None:
-        self.state, self.data, self.name = state, data, name
-
-    def __enter__(self) -> None:
-        state = self.state
-        self.kept = (state.batch, state.outputs, state.loss, state.data, state.eval_name)
-        self.training = [module for module in state.model.modules() if module.training]
-        state.data, state.eval_name = self.data, self.name
-
-    def __exit__(self, *_: object) -> None:
-        state = self.state
-        state.batch, state.outputs, state.loss, state.data, state.eval_name = self.kept
-        for module in self.training:
-            module.training = True  # each as it was: a frozen BatchNorm stays frozen
+def intervals_of(evaluations: Sequence[Evaluation], state: State) -> dict[str, Every]:
+    """When each is due from now on, by label."""
+    return {evaluation.label: Every(evaluation.interval, state) for evaluation in evaluations}
 
 
-def run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]:
-    """One evaluator from EVAL_START to EVAL_END; gives its metrics by the names of their series."""
-    with set_aside(state, evaluator.data, evaluator.name):
-        return _run(state, engine, evaluator)
+def values_of(evaluation: Evaluation) -> dict[str, float]:
+    """What its metrics computed, by the names of their series: `eval/f1`, or `eval/f1.macro` for one of several."""
+    series: dict[str, float] = {}
+    for name, metric in evaluation.metrics.items():
+        series.update(_numbers(f"{evaluation.label}/{name}", metric.compute()))
+    return series
 
 
-@contextlib.contextmanager
-def batches_of(state: State, subset: int | None) -> Iterator[Iterator[Any]]:
-    """The batches of `state.data` on the device, all or the first `subset`; without those that other ranks have.
-
-    An error while they are read ends the loader's workers, for its traceback would keep them.
-    """
-    iterator = iter(state.data.dataloader)
-    try:
-        yield _on_device(state, itertools.islice(iterator, subset))
-    except BaseException as e:
-        end_workers(iterator)
-        raise_failure_of(e, state.timestamp)
-        raise
-
-
-def _on_device(state: State, batches: Iterator[Any]) -> Iterator[Any]:
-    for batch in batches:
-        batch = state.data.transformed(batch)
-        if state.data.num_samples(batch):
-            yield state.data.transformed_microbatch(to_device(batch, state.device))
+def _evaluators_of(given: Any) -> list[Evaluator]:
+    if given is None or isinstance(given, Evaluator):
+        return [] if given is None else [given]
+    if isinstance(given, Mapping):
+        return [replace(data, label=label) if isinstance(data, Evaluator) else Evaluator(label, data)
+                for label, data in given.items()]  # fmt: skip
+    if isinstance(given, (list, tuple)) and any(isinstance(one, Evaluator) for one in given):
+        if others := [type(one).__name__ for one in given if not isinstance(one, Evaluator)]:
+            raise UsageError(
+                f"a list of evaluators holds nothing else, but there is a {others[0]}; make it an Evaluator"
+            )
+        return list(given)
+    return [Evaluator("eval", given)]
 
 
-def _run(state: State, engine: Engine, evaluator: Evaluator) -> dict[str, float]:
-    clocks = engine.clocks
-    engine.fire(Event.EVAL_START)
-    before = clocks.switch("eval_s")
-    state.model.eval()
-    for metric in evaluator.metrics.values():
-        metric.reset()
-    with torch.no_grad(), batches_of(state, evaluator.subset_num_batches) as batches:
-        for batch in batches:
-            state.batch = batch
-            engine.fire(Event.EVAL_BATCH_START)
-            engine.fire(Event.EVAL_BEFORE_FORWARD)
-            with autocast(state.device, state.precision):
-                state.outputs = eval_forward(state)
-            engine.fire(Event.EVAL_AFTER_FORWARD)
-            update_metrics(state, evaluator.metrics)
-            engine.fire(Event.EVAL_BATCH_END)
+def _ready(evaluator: Evaluator, state: State, subset: int | None, interval: Time) -> Evaluation:
+    what = f"of evaluator {evaluator.label}"
+    metrics = {
+        name: metric.to(state.device) if hasattr(metric, "to") else metric
+        for name, metric in _metrics_of(evaluator.metrics, state.model, what).items()
+    }
     if state.world_size > 1:
-        add_up(evaluator.metrics)
-    values = {f"{evaluator.name}/{name}": float(metric.compute()) for name, metric in evaluator.metrics.items()}
-    clocks.switch("callbacks_s")
-    state.metrics.update(values)
-    state.train_s, state.cpu_s, state.wall_s = clocks.train_s, clocks.cpu_s, clocks.wall_s
-    engine.logger.log_metrics(values)
-    clocks.switch(before)
-    engine.fire(Event.EVAL_END)
-    return values
+        refuse_what_cannot_add_up(metrics)
+    own, every = check_subset(f"subset_num_batches {what}", evaluator.subset_num_batches), evaluator.eval_interval
+    data = data_of(evaluator.dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
+    return Evaluation(
+        label=evaluator.label,
+        data=data,
+        metrics=metrics,
+        subset_num_batches=subset if own is None else own,
+        interval=interval if every is None else parse_time(f"eval_interval {what}", every),
+    )
+
+
+def _metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any]:
+    if given is None:
+        return _metrics_of_model(model)
+    if not isinstance(given, Mapping):
+        several = given if isinstance(given, (list, tuple)) else [given]
+        given = {one if isinstance(one, str) else name_of(one): one for one in several}
+        if len(given) < len(several):
+            raise UsageError(f"two metrics {what} have one name; give them by name, as a dict")
+    known = _metrics_of_model(model) if any(isinstance(metric, str) for metric in given.values()) else {}
+    for metric in given.values():
+        if isinstance(metric, str) and metric not in known:
+            raise UsageError(unknown(f"metric {what}", metric, list(known)))
+        missing = (
+            [] if isinstance(metric, str) else [m for m in ("reset", "update", "compute") if not hasattr(metric, m)]
+        )
+        if missing:
+            raise UsageError(f"a metric {what} is a {type(metric).__name__}, which has no {missing[0]}()")
+    return {name: known[metric] if isinstance(metric, str) else metric for name, metric in given.items()}
+
+
+def _metrics_of_model(model: torch.nn.Module) -> dict[str, Any]:
+    if not hasattr(model, "metrics"):
+        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
+    metrics = model.metrics()  # type: ignore[operator]
+    if not isinstance(metrics, Mapping):
+        raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
+    return dict(metrics)
+
+
+def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    """Each number in what a metric computed, under a dotted name of its own."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _numbers(f"{name}.{key}", part)
+        return
+    if isinstance(value, (list, tuple)) or getattr(value, "ndim", None):
+        for place, part in enumerate(value):
+            yield from _numbers(f"{name}.{place}", part)
+        return
+    try:
+        yield name, float(value)
+    except (TypeError, ValueError):
+        raise ExpkitError(f"{name} must be a number, or a dict or list of them, but its metric computed a "
+                          f"{type(value).__name__}") from None  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from expkit.trainer.calling import forward
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
 from expkit.trainer.epochs import Epochs
-from expkit.trainer.evaluator import Evaluator, evaluate
+from expkit.trainer.evaluation import evaluate
+from expkit.trainer.evaluator import Evaluation
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
 from expkit.trainer.losses import loss, refuse_late_targets
@@ -35,8 +36,9 @@ class Loop:
     """What the loop needs beside state and engine."""
 
     rates: Rates
-    evaluators: Sequence[Evaluator]
-    eval_every: Every
+    evaluations: Sequence[Evaluation]
+    eval_every: Mapping[str, Every]
+    """When each evaluation is due, by label."""
     iterations: Every | None
     """Where iterations end; without a length of their own one iteration is a fit."""
     scaler: Scaler | None
@@ -85,9 +87,8 @@ def _fit(state: State, engine: Engine, loop: Loop) -> None:
         _begin(state, engine, loop)
         _batch(state, engine, loop)
         _end(state, engine, loop)
-    if loop.evaluators and state.evaluated_at != state.timestamp.batch and state.stop_reason != "diverged":
-        engine.clocks.switch("callbacks_s")
-        evaluate(state, engine, loop.evaluators)  # whoever stopped training did so between evaluations
+    if loop.evaluations:  # whoever stopped training did so between evaluations
+        _evaluate(state, engine, lambda label: state.evaluated_at.get(label) != state.timestamp.batch, loop)
     engine.clocks.stop()
     if loop.ranks:
         loop.ranks.part()
@@ -168,13 +169,22 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     if engine.logger.destinations:
         engine.logger.hold(_recorded(state))  # the engine releases it when callbacks have logged theirs
     fire(Event.BATCH_END)
-    if loop.evaluators and state.stop_reason != "diverged" and loop.eval_every.due(state, ended=_ended(state, loop)):
-        clocks.switch("callbacks_s")
-        evaluate(state, engine, loop.evaluators)
+    if loop.evaluations:
+        ended = _ended(state, loop)
+        _evaluate(state, engine, lambda label: loop.eval_every[label].due(state, ended=ended), loop)
     fire(Event.BATCH_CHECKPOINT)
     if loop.ranks and loop.ranks.may_stop:
         loop.ranks.settle()
     _leave_if_asked(loop.ranks.interruption if loop.ranks else loop.interruption)
+
+
+def _evaluate(state: State, engine: Engine, due: Callable[[str], bool], loop: Loop) -> None:
+    """Run those that are due by their labels; a model that has diverged is not worth it."""
+    if state.stop_reason == "diverged":
+        return
+    if evaluations := [evaluation for evaluation in loop.evaluations if due(evaluation.label)]:
+        engine.clocks.switch("callbacks_s")
+        evaluate(state, engine, evaluations)
 
 
 def _recorded(state: State) -> dict[str, float]:

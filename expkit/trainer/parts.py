@@ -12,19 +12,16 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from expkit import plugins
 from expkit.duration import Time, TimeUnit
-from expkit.errors import ExpkitError, UsageError
+from expkit.errors import UsageError
 from expkit.functional.torch_schedules import torch_schedule
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Optimizer, Scheduler
-from expkit.trainer.data_spec import data_of
 from expkit.trainer.engine import Engine
-from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.loaders import Sizes
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.losses import cross_entropy
 from expkit.trainer.microbatch import Search
-from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import Factor, Steps, total_steps
 from expkit.trainer.state import State
@@ -182,26 +179,3 @@ def labelled(given: Sequence[P] | Mapping[str, P], more: Sequence[P] = ()) -> di
             label = f"{name}_{count}"
         labelled[label] = plugin
     return labelled
-
-
-def evaluators_of(given: Any, state: State, subset: int | None = None) -> list[Evaluator]:
-    """One evaluator called `eval`, or one a key of a mapping, each with metrics of its own; of `subset` batches."""
-    named = given if isinstance(given, Mapping) else {} if given is None else {"eval": given}
-    place = {"seed": state.seed, "rank": state.rank, "world_size": state.world_size}
-    return [Evaluator(name, data_of(data, **place), _metrics(state), subset) for name, data in named.items()]
-
-
-def _metrics(state: State) -> dict[str, Any]:
-    metrics = _metrics_of(state.model)
-    if state.world_size > 1:
-        refuse_what_cannot_add_up(metrics)
-    return metrics
-
-
-def _metrics_of(model: torch.nn.Module) -> dict[str, Any]:
-    if not hasattr(model, "metrics"):
-        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
-    metrics = model.metrics()  # type: ignore[operator]
-    if not isinstance(metrics, dict):
-        raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
-    return metrics

@@ -12,7 +12,8 @@ from expkit.trainer.batch import to_device
 from expkit.trainer.calling import forward
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.engine import Engine
-from expkit.trainer.evaluator import Evaluator, batches_of, run, set_aside
+from expkit.trainer.evaluation import batches_of, run, set_aside
+from expkit.trainer.evaluator import Evaluation
 from expkit.trainer.event import Event
 from expkit.trainer.precision import autocast
 from expkit.trainer.ranks import share_buffers
@@ -22,15 +23,15 @@ from expkit.trainer.streams import seed_context
 _HOST = torch.device("cpu")
 
 
-def evaluate_alone(state: State, engine: Engine, evaluators: Sequence[Evaluator]) -> dict[str, float]:
-    """Run the evaluators and log their metrics, which come back by the names of their series."""
+def evaluate_alone(state: State, engine: Engine, evaluations: Sequence[Evaluation]) -> dict[str, float]:
+    """Run the evaluations and log their metrics, which come back by the names of their series."""
     if state.world_size > 1:
         share_buffers(state.model)
     values: dict[str, float] = {}
     with _aside(state, engine, "eval"):
         engine.fire(Event.EVAL_STANDALONE_START)
-        for evaluator in evaluators:
-            values |= run(state, engine, evaluator)
+        for evaluation in evaluations:
+            values |= run(state, engine, evaluation)
         engine.fire(Event.EVAL_STANDALONE_END)
     return values
 

@@ -82,8 +82,8 @@ class State:
     """How the model wants to be called, settled at the first batch."""
     batches: Iterator[Any] | None = None
     """The rest of the epoch that is under way."""
-    evaluated_at: int = -1
-    """Batches done at the last evaluation."""
+    evaluated_at: dict[str, int] = field(default_factory=dict)
+    """Batches done at the last evaluation of each evaluator, by label."""
 
     run_name: str = ""
     """What the run is called in paths of checkpoints."""

@@ -36,6 +36,7 @@ from expkit.trainer.deterministic import deterministic
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
 from expkit.trainer.epochs import Epochs, augmentation_of
+from expkit.trainer.evaluator import evaluations_of, intervals_of
 from expkit.trainer.event import Event
 from expkit.trainer.fits import Fits
 from expkit.trainer.interval import Every
@@ -45,7 +46,6 @@ from expkit.trainer.loop import Loop, fit
 from expkit.trainer.losses import LossFn, loss_function
 from expkit.trainer.parts import (
     duration_of,
-    evaluators_of,
     iteration_length_of,
     labelled,
     late_targets,
@@ -114,7 +114,8 @@ class Trainer:
         """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
 
         `train_dataloader`: a Dataset plug-in, a torch DataLoader, any sized iterable of batches, or a DataSpec of one;
-        `eval_dataloader` likewise, or a dict of them by name (series are `<name>/<metric>`, else `eval/<metric>`).
+        `eval_dataloader` likewise, or a dict of them by label, or one Evaluator or a list of them (series are called
+        `<label>/<metric>`, else `eval/<metric>`).
         `loss_fn`: (outputs, targets) or (outputs, batch) -> a scalar, or a tuple or dict of scalars; without it the
         model's own `loss`, or the one that its outputs bring along, or cross entropy.
         `optimizers`: a plug-in or one of torch; without it SGD with a learning rate of 0.1, which is said in the log.
@@ -190,13 +191,13 @@ class Trainer:
         destinations = {k: c for k, c in watching.items() if isinstance(c, LoggerDestination)} | labelled(loggers)
         self._logger = Logger(destinations.values() if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
+        subset = check_subset("eval_subset_num_batches", eval_subset_num_batches)
         self._eval_interval = parse_time("eval_interval", eval_interval)
+        evaluations = evaluations_of(eval_dataloader, state, subset, self._eval_interval)
         self._loop = Loop(
             rates=Rates(),
-            evaluators=evaluators_of(
-                eval_dataloader, state, check_subset("eval_subset_num_batches", eval_subset_num_batches)
-            ),
-            eval_every=Every(self._eval_interval, state),
+            evaluations=evaluations,
+            eval_every=intervals_of(evaluations, state),
             iterations=self._iterations(),
             scaler=scaler_of(precision, where, state.algorithms),
             closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
@@ -242,7 +243,7 @@ class Trainer:
         state.error = self._loop.interruption = None
         if self._loop.ranks:
             self._loop.ranks.stop_reason, self._loop.ranks.interruption = None, None
-        self._loop.eval_every = Every(self._eval_interval, state)
+        self._loop.eval_every = intervals_of(self._loop.evaluations, state)
         self._loop.iterations = self._iterations()
         try:
             with self._at_work():
@@ -263,15 +264,15 @@ class Trainer:
         """
         self._refuse_if_closed("evaluate")
         subset = check_subset("subset_num_batches", subset_num_batches)
-        evaluators = self._loop.evaluators
+        evaluations = self._loop.evaluations
         if eval_dataloader is not None:
-            evaluators = evaluators_of(eval_dataloader, self._state)
-        if not evaluators:
+            evaluations = evaluations_of(eval_dataloader, self._state, None, self._eval_interval)
+        if not evaluations:
             raise UsageError("there is nothing to evaluate on; give an eval_dataloader")
         if subset is not None:
-            evaluators = [replace(evaluator, subset_num_batches=subset) for evaluator in evaluators]
+            evaluations = [replace(evaluation, subset_num_batches=subset) for evaluation in evaluations]
         with self._at_work():
-            return evaluate_alone(self._state, self._engine, evaluators)
+            return evaluate_alone(self._state, self._engine, evaluations)
 
     def predict(
         self, dataloader: Any, *, subset_num_batches: int | None = None, return_outputs: bool = True

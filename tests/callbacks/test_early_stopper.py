@@ -155,7 +155,7 @@ def test_training_ends_after_the_evaluation_that_said_so() -> None:
     stopper = EarlyStopper("eval/loss", "greater", patience=Time.parse("3ba"))  # its loss goes down, to be sure
     t = trainer([stopper], model=Improving(6, 3), eval_dataloader=batches(), max_duration="9ep")
     t.fit()
-    assert t.state.timestamp.batch == t.state.evaluated_at == 6  # best at 2, looked at after 4 and 6
+    assert t.state.timestamp.batch == t.state.evaluated_at["eval"] == 6  # best at 2, looked at after 4 and 6
     assert t.state.stop_reason is not None and "eval/loss has not improved on" in t.state.stop_reason
     assert not t.diverged
 

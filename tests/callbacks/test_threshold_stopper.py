@@ -53,7 +53,7 @@ def test_a_part_of_a_metric_is_watched_by_a_dotted_path() -> None:
 def test_the_loss_of_a_batch_or_the_mean_of_an_epoch(on_batch: bool, batches: int) -> None:
     with trainer([ThresholdStopper("train/loss", 100.0, stop_on_batch=on_batch)]) as t:
         t.fit()
-    assert t.state.timestamp.batch == t.state.evaluated_at == batches
+    assert t.state.timestamp.batch == t.state.evaluated_at["eval"] == batches
 
 
 def test_the_epoch_under_way_survives_a_resume() -> None:

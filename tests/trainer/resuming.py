@@ -141,7 +141,7 @@ def fingerprint(state: State) -> dict[str, Any]:
     parts = {name: part.state_dict() for name, part in state.stateful.items() if not name.startswith(_ELSEWHERE)}
     counters = state.timestamp._replace(train_s=0.0)
     return {**parts, "counters": counters, "metrics": dict(state.metrics), "loss": state.train_loss,
-            "evaluated_at": state.evaluated_at}  # fmt: skip
+            "evaluated_at": dict(state.evaluated_at)}  # fmt: skip
 
 
 def assert_equal(a: Any, b: Any, path: str = "") -> None:

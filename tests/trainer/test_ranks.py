@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
            "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed",
-           "outside_of_fit", "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts")  # fmt: skip
+           "outside_of_fit", "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts",
+           "metrics_that_meet")  # fmt: skip
 REFUSED = ("refused_loader", "refused_sampler", "refused_auto", "other_model")
 EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader", "noisy",
          "noisy_workers", "resumed", "outside_of_fit", "token_weights", "token_weights_in_parts",
@@ -83,6 +84,13 @@ def test_two_ranks_give_what_one_gives_to_1e_12_also_where_batches_do_not_divide
         assert [b for b, _ in first["loss"]] == [b for b, _ in one["loss"]]
         assert [v for _, v in first["loss"]] == pytest.approx([v for _, v in one["loss"]], rel=1e-12)
         assert first["accuracy"] == one["accuracy"]  # right answers and samples are added up: no rounding
+
+
+def test_metrics_that_meet_by_themselves_and_metrics_that_add_up_see_all_ranks(two: Path) -> None:
+    metrics = results(two, "metrics_that_meet")[0]["metrics"]
+    assert metrics == alone("metrics_that_meet")["metrics"]
+    assert metrics["own/meeting.count"] == 13
+    assert metrics["own/meeting.share"] == metrics["eval/accuracy"]
 
 
 def test_named_losses_of_two_ranks_are_those_of_one(two: Path) -> None:

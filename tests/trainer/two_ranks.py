@@ -29,6 +29,7 @@ from expkit.functional.tensor_loader import TensorLoader
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.data_spec import DataSpec
+from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, trainer, weights
 
@@ -149,6 +150,35 @@ def named_losses() -> Result:
         return {"ce": nn.functional.cross_entropy(outputs, targets), "norm": outputs.square().mean(), "more": 2.0}
 
     return fitted(seeded().double(), train_dataloader=loader(13, 6, double=True), loss_fn=parts)
+
+
+class Meeting:
+    """A metric in the way of torchmetrics: it meets the other ranks itself when it is computed."""
+
+    sync_context = None
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        self.sums = torch.zeros(2, dtype=torch.float64)
+
+    def update(self, preds: Any, target: Any) -> None:
+        self.sums += torch.tensor([float((preds.argmax(1) == target).sum()), len(target)], dtype=torch.float64)
+
+    def compute(self) -> Any:
+        sums = self.sums.clone()
+        if dist.world_size() > 1:
+            torch.distributed.all_reduce(sums)
+        return {"share": sums[0] / sums[1], "count": sums[1]}
+
+
+def metrics_that_meet() -> Result:
+    data = [Evaluator("own", loader(13, 4, double=True), Meeting()), Evaluator("eval", loader(13, 4, double=True),
+            eval_interval="2ba")]  # fmt: skip
+    t = trainer(seeded().double(), train_dataloader=loader(13, 6, double=True), eval_dataloader=data)
+    t.fit()
+    return summary(t)
 
 
 def nothing_counts() -> Result:

@@ -41,8 +41,8 @@ class Manifest:
     saved_utc: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
     """The newest values of the evaluators' series."""
-    evaluated: bool = False
-    """Whether those are values of the very weights that are saved here."""
+    evaluated: list[str] = field(default_factory=list)
+    """Labels of the evaluators whose values are those of the very weights that are saved here."""
     config: dict[str, Any] = field(default_factory=dict)
     """What was trained; JSON."""
     config_sha256: str = ""
@@ -97,7 +97,7 @@ def _manifest(facts: dict[str, Any]) -> Manifest:
         run_name=checks.text(facts.get("run_name"), "run_name"),
         saved_utc=checks.text(facts.get("saved_utc"), "saved_utc"),
         metrics=_metrics(checks.mapping(facts.get("metrics"), "metrics")),
-        evaluated=checks.boolean(facts.get("evaluated"), "evaluated"),
+        evaluated=[checks.text(label, "evaluated") for label in checks.sequence(facts.get("evaluated"), "evaluated")],
         config=checks.mapping(facts.get("config"), "config"),
         config_sha256=checks.text(facts.get("config_sha256"), "config_sha256"),
         versions={k: checks.text(v, k) for k, v in checks.mapping(facts.get("versions"), "versions").items()},
@@ -125,7 +125,7 @@ def _metrics(given: Mapping[str, Any]) -> dict[str, float]:
 
 def value_to_rank(manifest: Manifest, metric: str) -> float | None:
     """A metric of the weights saved here; None where they were not evaluated, or not with a number."""
-    value = manifest.metrics.get(metric) if manifest.evaluated else None
+    value = manifest.metrics.get(metric) if metric.partition("/")[0] in manifest.evaluated else None
     return None if value is None or not math.isfinite(value) else value
 
 

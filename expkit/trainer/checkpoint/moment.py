@@ -34,7 +34,7 @@ class TrainingState:
             "wall_s": state.wall_s,
             "epoch_began_s": state.epoch_began_s,
             "metrics": dict(state.metrics),
-            "evaluated_at": state.evaluated_at,
+            "evaluated_at": dict(state.evaluated_at),
             "train_loss": state.train_loss,
             "stop_reason": state.stop_reason,
             "microbatch_size": state.microbatch_size,
@@ -160,6 +160,7 @@ def _read(saved: dict[str, Any]) -> dict[str, Any]:
         checks.mapping(saved.get("metrics"), "metrics"),
     )
     effective = checks.mapping(saved.get("effective"), "effective")
+    evaluated = checks.mapping(saved.get("evaluated_at"), "evaluated_at")
     moments: dict[str, Timestamp] = {
         name: checks.timestamp(saved.get(name), name) for name in ("timestamp", "previous_timestamp")
     }
@@ -169,7 +170,7 @@ def _read(saved: dict[str, Any]) -> dict[str, Any]:
         "fit_open": checks.boolean(saved.get("fit_open"), "fit_open"),
         **{name: checks.integer(saved.get(name), name) for name in ("batches_per_epoch", "total_steps")},
         "tokens_per_batch": checks.seconds(saved.get("tokens_per_batch"), "tokens_per_batch"),
-        "evaluated_at": checks.integer(saved.get("evaluated_at"), "evaluated_at", least=-1),
+        "evaluated_at": {label: checks.integer(batch, f"evaluated_at {label}") for label, batch in evaluated.items()},
         "train_loss": checks.number(saved.get("train_loss"), "train_loss"),
         "metrics": {name: checks.number(value, f"metric {name}") for name, value in metrics.items()},
         "stop_reason": None if reason is None else checks.text(reason, "stop_reason"),

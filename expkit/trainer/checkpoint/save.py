@@ -96,7 +96,7 @@ def _commit(
         run_name=state.run_name,
         saved_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         metrics=dict(state.metrics),
-        evaluated=state.evaluated_at == state.timestamp.batch,
+        evaluated=sorted(label for label, batch in state.evaluated_at.items() if batch == state.timestamp.batch),
         config=config,
         config_sha256=sha256_of(config),
         versions={"expkit": __version__, "torch": torch.__version__},
