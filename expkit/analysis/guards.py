@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from expkit.analysis import phrases
 from expkit.analysis.model import Guard, Light, TargetInfo
-from expkit.analysis.noise import Floor
+from expkit.analysis.noise import TOO_NOISY, Floor
 from expkit.analysis.replicate import CONTENTION_RATIO, NOT_OWN_WORK, Replicate, counts
 from expkit.analysis.time_to_target import Crossing
 
@@ -30,12 +30,15 @@ def target_before_data(target: TargetInfo) -> Guard:
 
 
 def aa_floor(floor: Floor, clock: str) -> Guard:
-    """A17: whether two runs of identical code differ by no more than chance."""
+    """A17: whether two runs of identical code differ by no more than chance, and by little."""
     where = f"{phrases.on_clock(clock)}"
     if floor.eps is None or floor.contains_one is None:
         had = phrases.count(floor.pairs, "A/A pair")
         return Guard("noise floor", "red", None, f"No noise floor {where}: {had} where at least 2 are needed.")
     size = f"A/A ratio {phrases.factor(floor.ratio)} {where}, noise floor {phrases.percent(floor.eps)}"
+    if floor.eps > TOO_NOISY:
+        seen = f"no effect on time below {phrases.percent(floor.eps)} can be seen"
+        return Guard("noise floor", "amber", floor.eps, f"Too noisy to tell: {size}, so {seen}.")
     if floor.contains_one:
         return Guard("noise floor", "green", floor.eps, f"{size}: identical code does not differ.")
     return Guard("noise floor", "amber", floor.eps, f"{size}, widened: identical code differs by more than chance.")

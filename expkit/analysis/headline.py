@@ -16,7 +16,7 @@ FASTER = ("FASTER AND BETTER", "FASTER at equal quality")
 _ORDER = (
     "BETTER at equal time", "FASTER, quality not established", "TRADE: faster, worse", "TRADE: slower, better",
     "BETTER, time unresolved", "WORSE at equal time", "WORSE, time unresolved", "SLOWER", "SLOWER AND WORSE",
-    "SLOWER, quality not established", "NO EFFECT (bounded by eps)", "NO TIME EFFECT, quality not established",
+    "SLOWER, quality not established", "NO EFFECT", "NO TIME EFFECT, quality not established",
     "INCONCLUSIVE", "NO EFFECT BY CONSTRUCTION", "WITHHELD", "NO PAIRS", "FAILED",
 )  # fmt: skip
 """Other verdicts, the most interesting first."""
@@ -61,7 +61,7 @@ def _others(arms: Sequence[Arm]) -> str:
     for arm in arms:
         if arm.verdict not in FASTER:
             by_verdict.setdefault(arm.verdict, []).append(arm.label)
-    known = [v for v in _ORDER if v in by_verdict]
+    known = sorted(by_verdict, key=lambda v: _ORDER.index(v.partition(" (")[0]))
     parts = [f"{v}: {phrases.listing(by_verdict[v], most=3)}" for v in known]
     return f"{'; '.join(parts)}." if parts else ""
 

@@ -215,6 +215,7 @@ class Summary:
     created_utc: str | None
     running: bool
     states: Mapping[str, int]
+    """Replicates of the grid by state; pilots are among `trials` only."""
     metric: str
     mode: Literal["max", "min"]
     unit: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,9 @@ from numpy.typing import ArrayLike
 
 from expkit.analysis.intervals import exp, t_interval
 from expkit.analysis.model import Interval
+
+TOO_NOISY = math.log(1.2)
+"""A floor beyond which the machine hides more than most methods could give; in log-time, 20 %."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ def statements(sweep: str, study: Study) -> Mapping[str, str]:
     times, finals = _times(s, b, study.clock), _finals(s, m)
     found = {
         "states": f"SELECT coalesce(t.status, 'pending') AS state, count(*) AS n FROM sweep_trials p "
-        f"LEFT JOIN trials t USING (id, replicate) WHERE p.sweep = {s} GROUP BY 1 ORDER BY 1",
+        f"LEFT JOIN trials t USING (id, replicate) WHERE p.sweep = {s} "
+        "AND p.role IN ('baseline', 'arm', 'repeat') GROUP BY 1 ORDER BY 1",
         "speedup": f"{times}\nSELECT arm, exp(avg(d)) AS speedup, stddev_samp(d) AS sd_log, count(*) AS n "
         "FROM pairs GROUP BY arm ORDER BY speedup DESC",
         "fastest": f"{times}\nSELECT arm, exp(avg(d)) AS speedup, count(*) AS n "

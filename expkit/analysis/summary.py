@@ -72,13 +72,13 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
     red = guards.red(found)
     judged = arms(study, floor, red)
     credit = effects(study, floor)
-    states = Counter(r.state for r in data.replicates)
+    states = Counter(r.state for r in study.replicates)
     return Summary(
         schema_version=SCHEMA_VERSION,
         sweep=data.name,
         generated_utc=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         created_utc=data.created_utc,
-        running=bool(states["claimed"] + states["running"]),
+        running=any(r.state in ("claimed", "running") for r in data.replicates),
         states=dict(sorted(states.items())),
         metric=study.metric,
         mode=study.mode,
@@ -159,9 +159,8 @@ def _add(found: dict[str, list[float]], name: str, value: float | None) -> None:
 def _failure(one: Replicate) -> Failure:
     layout = Layout(Path())
     log = layout.log(layout.attempt(one.id, one.replicate, max(one.attempts, 1)), 0)
-    return Failure(
-        one.id, one.replicate, one.arm, one.seed, one.state, one.cause, one.message, log.as_posix()
-    )  # fmt: skip
+    arm = f"{one.arm} (pilot)" if one.role == "pilot" else one.arm
+    return Failure(one.id, one.replicate, arm, one.seed, one.state, one.cause, one.message, log.as_posix())
 
 
 def _trial_row(one: Replicate) -> TrialRow:

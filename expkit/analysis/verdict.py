@@ -23,7 +23,7 @@ TABLE = {
     },
     "SAME": {
         "better": "BETTER at equal time",
-        "equal or not worse": "NO EFFECT (bounded by eps)",
+        "equal or not worse": "NO EFFECT",
         "undecided": "NO TIME EFFECT, quality not established",
         "worse": "WORSE at equal time",
     },
@@ -40,6 +40,7 @@ TABLE = {
         "worse": "WORSE, time unresolved",
     },
 }
+"""`NO EFFECT` names the noise floor that bounds it behind it."""
 BASELINE, FAILED, BY_CONSTRUCTION, NO_PAIRS, WITHHELD = (
     "BASELINE", "FAILED", "NO EFFECT BY CONSTRUCTION", "NO PAIRS", "WITHHELD",
 )  # fmt: skip
@@ -102,7 +103,9 @@ def verdict(arm: Evidence) -> Verdict:
     assert arm.eps is not None
     speed, worth = time_class(arm.speedup, arm.eps), quality_class(arm.quality, arm.delta)
     equal = f" Some of its methods did nothing: it equals {arm.equals}." if arm.equals else ""
-    return Verdict(TABLE[speed][worth], f"{_time(arm, speed)}; {_quality(arm)}.{equal}", speed, worth)
+    label = TABLE[speed][worth]
+    bound = f" (bounded by {phrases.percent(arm.eps)})" if label == "NO EFFECT" else ""
+    return Verdict(f"{label}{bound}", f"{_time(arm, speed)}; {_quality(arm)}.{equal}", speed, worth)
 
 
 def time_class(speedup: Interval, eps: float) -> str:

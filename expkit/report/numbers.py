@@ -45,6 +45,14 @@ def count(number: int, word: str, plural: str = "") -> str:
     return f"{number:,} {word if number == 1 else plural or word + 's'}"
 
 
+def progress(summary: Summary) -> str:
+    """`27 of 27 replicates complete, 5 pilots beside them`: the one count of a report, pilots apart."""
+    total, complete = sum(summary.states.values()), summary.states.get("complete", 0)
+    pilots = sum(t.role == "pilot" for t in summary.trials)
+    beside = f", {count(pilots, 'pilot')} beside them" if pilots else ""
+    return f"{complete:,} of {count(total, 'replicate')} complete{beside}"
+
+
 def moment(utc: str | None) -> str:
     """`2026-07-01 12:00:05 UTC` for the ISO form that records keep."""
     return utc.replace("T", " ").replace("Z", " UTC") if utc else DASH

@@ -10,7 +10,7 @@ from typing import ClassVar
 from expkit.analysis.model import Summary
 from expkit.plugins import Plugin, build, names
 from expkit.report.blocks import Block, Page, Part
-from expkit.report.numbers import count, moment
+from expkit.report.numbers import count, moment, progress
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,6 @@ def make_page(summary: Summary) -> Page:
 
 
 def _subtitle(summary: Summary) -> str:
-    complete = summary.states.get("complete", 0)
-    total = sum(summary.states.values())
     made = f"made {moment(summary.generated_utc)}" if summary.generated_utc else ""
     running = "still running" if summary.running else ""
-    done = f"{complete:,} of {count(total, 'run')} complete"
-    return " · ".join(filter(None, [f"{count(len(summary.arms), 'arm')}", done, running, made]))
+    return " · ".join(filter(None, [f"{count(len(summary.arms), 'arm')}", progress(summary), running, made]))

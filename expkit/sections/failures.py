@@ -1,4 +1,4 @@
-"""Runs without a result, and methods that did nothing."""
+"""Replicates without a result, and methods that did nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from expkit.report.section import Section
 COLUMNS = (
     Column("arm", "arm"),
     Column("seed", "seed", align="right"),
-    Column("run", "run"),
+    Column("replicate", "replicate"),
     Column("state", "state"),
     Column("cause", "cause"),
     Column("message", "message"),
@@ -25,7 +25,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Failures(Section):
-    """A row a failed run with its cause; its last lines behind it; methods without effect."""
+    """A row a failed replicate with its cause; its last lines behind it; methods without effect."""
 
     title: ClassVar[str] = "Failures and methods without effect"
     order: ClassVar[int] = 90
@@ -36,9 +36,11 @@ class Failures(Section):
 
 def _failures(summary: Summary) -> list[Block]:
     if not summary.failures:
-        return [Text("No run failed." if summary.trials else "No run has started.")]
+        return [Text("No replicate failed." if summary.trials else "No replicate has started.")]
     rows = tuple(map(_row, summary.failures))
-    table = Table(COLUMNS, rows, f"{count(len(rows), 'run')} without a result", "Logs are relative to the runs folder.")
+    table = Table(
+        COLUMNS, rows, f"{count(len(rows), 'replicate')} without a result", "Logs are relative to the runs folder."
+    )
     tails = [
         Code(f.message, "text", f"{f.arm}, {f.id} r{f.replicate}: last lines", folded=True)
         for f in summary.failures[:MOST]
@@ -52,7 +54,7 @@ def _row(failure: Failure) -> dict[str, Cell]:
     return {
         "arm": Cell(failure.arm, code=True),
         "seed": cell("–" if failure.seed is None else str(failure.seed)),
-        "run": Cell(f"{failure.id} r{failure.replicate}", code=True),
+        "replicate": Cell(f"{failure.id} r{failure.replicate}", code=True),
         "state": Cell(failure.state, tone="bad"),
         "cause": cell(failure.cause or "–"),
         "message": cell(first),
@@ -68,10 +70,14 @@ def _without_effect(summary: Summary) -> list[Block]:
                 seen[trial.arm, method] = seen.get((trial.arm, method), 0) + 1
     if not seen:
         return []
-    columns = (Column("arm", "arm"), Column("method", "method"), Column("runs", "runs", "without effect", "right"))
+    columns = (
+        Column("arm", "arm"),
+        Column("method", "method"),
+        Column("replicates", "replicates", "without effect", "right"),
+    )
     rows = tuple(
-        {"arm": Cell(arm, code=True), "method": Cell(method, code=True), "runs": Cell(str(num_runs), num_runs)}
-        for (arm, method), num_runs in seen.items()
+        {"arm": Cell(arm, code=True), "method": Cell(method, code=True), "replicates": Cell(str(number), number)}
+        for (arm, method), number in seen.items()
     )
     note = "An arm none of whose methods had an effect is a second baseline."
     return [Table(columns, rows, "Methods that found nothing to do", note)]

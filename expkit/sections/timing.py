@@ -32,22 +32,22 @@ class Timing(Section):
 
 
 def _validity(summary: Summary) -> list[Block]:
-    done = [t for t in summary.trials if t.state == "complete"]
+    done = [t for t in summary.trials if t.state == "complete" and t.role != "pilot"]
     if not done:
-        return [Text("No run is complete, so there is no timing to judge.")]
+        return [Text("No replicate is complete, so there is no timing to judge.")]
     bad = Counter(
         reason for t in done if t.timing_valid is False for reason in t.timing_reasons or ("no reason given",)
     )
     valid = sum(t.timing_valid is True for t in done)
-    text = Text(f"The timing of {valid:,} of {count(len(done), 'complete run')} is valid.")
+    text = Text(f"The timing of {valid:,} of {count(len(done), 'complete replicate')} is valid.")
     if not bad:
         return [text]
-    columns = (Column("reason", "reason"), Column("runs", "runs", "", "right"), Column("means", "meaning"))
+    columns = (Column("reason", "reason"), Column("replicates", "replicates", "", "right"), Column("means", "meaning"))
     rows = tuple(
-        {"reason": Cell(why), "runs": Cell(str(k), k), "means": cell(TIMING_REASONS.get(why, "–"))}
+        {"reason": Cell(why), "replicates": Cell(str(k), k), "means": cell(TIMING_REASONS.get(why, "–"))}
         for why, k in sorted(bad.items())
     )
-    return [text, Table(columns, rows, "Timings that are not valid", "A run may have several reasons.")]
+    return [text, Table(columns, rows, "Timings that are not valid", "A replicate may have several reasons.")]
 
 
 def _noise(summary: Summary) -> list[Block]:
@@ -84,33 +84,40 @@ def _where(summary: Summary) -> list[Block]:
     if not spent:
         return []
     names = list(dict.fromkeys(name for _, parts in spent for name in parts))
-    columns = (Column("arm", "arm"), *(Column(n, n, "s", "right") for n in names), Column("n", "n", "runs", "right"))
+    columns = (
+        Column("arm", "arm"),
+        *(Column(n, n, "s", "right") for n in names),
+        Column("n", "n", "replicates", "right"),
+    )
     rows = tuple(
-        {"arm": Cell(arm.label, code=True), "n": Cell(str(len(_runs(summary, arm))))}
+        {"arm": Cell(arm.label, code=True), "n": Cell(str(len(_complete(summary, arm))))}
         | {name: cell(seconds(parts.get(name)), parts.get(name)) for name in names}
         for arm, parts in spent
     )
+    n = span(len(_complete(summary, arm)) for arm, _ in spent)
     longest, parts = max(spent, key=lambda each: sum(each[1].values()))
     most = f"{longest.label}, {seconds(sum(parts.values()))} s"
     words = Words(
         title="Where the time went",
-        x="seconds per run [s]",
+        x="seconds per replicate [s]",
         y="",
-        caption=f"Arithmetic means over complete runs, n = {span(len(_runs(summary, arm)) for arm, _ in spent)}; "
+        caption=f"Arithmetic means over complete replicates, n = {n}; "
         f"{' and '.join(UNBILLED)} are not on the training clock.",
-        alt=f"Seconds per run of {count(len(spent), 'arm')} by what they went into; the most: {most}.",
+        alt=f"Seconds per replicate of {count(len(spent), 'arm')} by what they went into; the most: {most}.",
     )
     return [bars(words, {arm.label: parts for arm, parts in spent}, Table(columns, rows, folded=True))]
 
 
 def _seconds(summary: Summary, arm: Arm) -> dict[str, float]:
-    runs = _runs(summary, arm)
-    parts = {name: [value for t in runs if (value := _parts(t).get(name)) is not None] for name in _names(runs)}
+    replicates = _complete(summary, arm)
+    parts = {
+        name: [value for t in replicates if (value := _parts(t).get(name)) is not None] for name in _names(replicates)
+    }
     return {name: fmean(values) for name, values in parts.items() if values and fmean(values) > 0}
 
 
-def _names(runs: list[TrialRow]) -> list[str]:
-    return list(dict.fromkeys(name for t in runs for name in _parts(t)))
+def _names(replicates: list[TrialRow]) -> list[str]:
+    return list(dict.fromkeys(name for t in replicates for name in _parts(t)))
 
 
 def _parts(trial: TrialRow) -> dict[str, float | None]:
@@ -121,5 +128,6 @@ def _parts(trial: TrialRow) -> dict[str, float | None]:
     return {**billed, "eval": trial.eval_s, "setup": trial.setup_s}
 
 
-def _runs(summary: Summary, arm: Arm) -> list[TrialRow]:
-    return [t for t in summary.trials if t.arm == arm.label and t.state == "complete"]
+def _complete(summary: Summary, arm: Arm) -> list[TrialRow]:
+    done = [t for t in summary.trials if t.arm == arm.label and t.state == "complete"]
+    return [t for t in done if t.role != "pilot"]

@@ -1,4 +1,4 @@
-"""Every run of the sweep, and the command that repeats it."""
+"""Every replicate of the sweep, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from expkit.analysis.model import Summary, TrialRow
 from expkit.report.blocks import Block, Cell, Column, Table, Text, Tone
-from expkit.report.numbers import cell, count, fixed, metric_name, quality_decimals, seconds
+from expkit.report.numbers import cell, fixed, metric_name, progress, quality_decimals, seconds
 from expkit.report.section import Section
 
 TONES: dict[str, Tone] = {"complete": "", "failed": "bad", "lost": "bad", "diverged": "bad"}
@@ -16,14 +16,14 @@ TONES: dict[str, Tone] = {"complete": "", "failed": "bad", "lost": "bad", "diver
 
 @dataclass(frozen=True)
 class Trials(Section):
-    """A row a run in the order they were made; closed at first, because there may be thousands."""
+    """A row a replicate in the order they were made; closed at first, because there may be thousands."""
 
-    title: ClassVar[str] = "Runs"
+    title: ClassVar[str] = "Replicates"
     order: ClassVar[int] = 110
 
     def blocks(self, summary: Summary) -> Sequence[Block]:
         if not summary.trials:
-            return [Text("No run has been planned.")]
+            return [Text("No replicate has been planned.")]
         columns = (
             Column("arm", "arm"),
             Column("seed", "seed", align="right"),
@@ -39,8 +39,7 @@ class Trials(Section):
             Column("command", "to repeat it"),
         )
         rows = sorted(summary.trials, key=lambda t: (t.position, t.id, t.replicate))
-        done = sum(t.state == "complete" for t in rows)
-        caption = f"{count(len(rows), 'run')}, {done:,} complete, in the order of the plan"
+        caption = f"{progress(summary)}, in the order of the plan"
         return [Table(columns, tuple(_row(summary, t) for t in rows), caption, folded=True)]
 
 

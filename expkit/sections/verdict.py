@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from expkit.analysis.model import Summary
 from expkit.report.blocks import Block, Text, Verdicts
-from expkit.report.numbers import better_if, count
+from expkit.report.numbers import better_if, count, progress
 from expkit.report.section import Section
 
 DIRECTION = "Speedup = baseline time / arm time; more than one is faster."
@@ -34,9 +34,7 @@ class Verdict(Section):
 
 
 def _running(summary: Summary) -> str:
-    complete, total = summary.states.get("complete", 0), sum(summary.states.values())
-    done = f"{complete:,} of {count(total, 'run')} complete"
-    return f"This sweep is still running: {done}. The numbers below use what is complete and will change."
+    return f"This sweep is still running: {progress(summary)}. The numbers below use what is complete and will change."
 
 
 def _nothing(summary: Summary) -> str:
@@ -44,5 +42,5 @@ def _nothing(summary: Summary) -> str:
     if not total:
         return "Nothing has run yet, so there is nothing to compare."
     if not summary.states.get("complete"):
-        return f"None of {count(total, 'run')} is complete, so there is nothing to compare."
+        return f"None of {count(total, 'replicate')} is complete, so there is nothing to compare."
     return "No comparison can be made from what is complete."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -40,6 +41,15 @@ def test_the_noise_floor() -> None:
     assert differs.number > 0.09  # the bias of 10 % itself, not its small spread
     assert "identical code differs" in differs.sentence
     assert guards.aa_floor(Floor(None, Interval(), 1, None), "cpu_s").light == "red"
+
+
+def test_a_noise_floor_of_125_percent_is_not_green() -> None:
+    noisy = guards.aa_floor(Floor(math.log(2.25), Interval(1.0, 0.44, 2.25, 3, 0.95), 3, True), "cpu_s")
+    assert noisy.light == "amber"
+    assert noisy.sentence.startswith("Too noisy to tell: A/A ratio x1.00 [0.44, 2.25] (n=3) in CPU time")
+    assert noisy.sentence.endswith("noise floor 125 %, so no effect on time below 125 % can be seen.")
+    for eps, light in ((math.log(1.19), "green"), (math.log(1.21), "amber")):
+        assert guards.aa_floor(Floor(eps, Interval(1.0, 0.9, 1.1, 3, 0.95), 3, True), "cpu_s").light == light
 
 
 def test_contention_is_red_only_on_a_clock_that_suffers_from_it() -> None:

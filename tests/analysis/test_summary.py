@@ -16,6 +16,8 @@ from expkit.analysis.model import Arm, Guard, Summary
 from expkit.analysis.summary import summarise, summary_to_json
 from expkit.analysis.time_to_target import time_to_target
 from expkit.errors import UsageError
+from expkit.report.markdown import to_markdown
+from expkit.report.section import make_page
 from expkit.store.query import Connection, connect
 from expkit.store.store import Store
 from tests.store.synthetic import Cell, Method, make_store
@@ -315,6 +317,20 @@ def test_a_lab_in_no_git_repository_is_not_called_committed(tmp_path: Path, reas
     found = read(tmp_path)
     assert found.provenance["code"]["dirty"] == said
     assert guard(found, "code") == Guard("code", "amber", 1, f"One code version, {said}: no commit says what it was.")
+
+
+def test_pilots_are_named_apart_and_every_part_of_a_report_counts_the_same(tmp_path: Path) -> None:
+    def pilots(cell: Cell) -> Cell:
+        return dataclasses.replace(cell, role="pilot") if cell.seed == 18 and cell.replicate == 0 else cell
+
+    found = summary_of(tmp_path, pilots, methods={}, seeds=[17, 18])
+    assert found.states == {"complete": 3}
+    with connect(tmp_path) as con:
+        assert con.rows(found.sql["states"]) == [{"state": "complete", "n": 3}]
+    text = to_markdown(make_page(found))
+    assert "3 of 3 replicates complete, 1 pilot beside them · made" in text
+    assert "3 of 3 replicates complete, 1 pilot beside them, in the order of the plan" in text
+    assert "The timing of 3 of 3 complete replicates is valid." in text
 
 
 def test_another_baseline_turns_the_ratios_round(whole: Path) -> None:

@@ -39,7 +39,7 @@ def run(runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 def test_prints_the_report_and_names_the_page_last(run: Run, runs: Path) -> None:
     code, out, err = run("ablate")
     assert code == 0
-    assert out.startswith("Report of sweep ablate\n2 arms · 9 of 9 runs complete")
+    assert out.startswith("Report of sweep ablate\n2 arms · 9 of 9 replicates complete")
     page = runs / "sweeps/ablate/report/index.html"
     assert err.splitlines()[-1] == f"report: {page}"
     assert sorted(p.name for p in page.parent.iterdir() if p.is_file()) == ["index.html", "report.md", "summary.json"]

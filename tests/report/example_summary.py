@@ -337,7 +337,7 @@ def _guards() -> tuple[Guard, ...]:
         Guard("aa", "green", 0.021, "A/A ratio 1.004 [0.989, 1.019], n=5: contains one."),
         Guard("contention", "amber", 1.04, "wall/CPU 1.04 median; 2 runs above 1.1 are marked."),
         Guard("resolution", "green", 0.0625, "Time resolution: 6.3 % of the run (16 evaluations)."),
-        Guard("misses", "amber", 16, "16 of 39 runs never reached the target; counted as misses."),
+        Guard("misses", "amber", 16, "16 of 39 trials never reached the target; counted as misses."),
         Guard("failures", "red", 1, "1 trial failed; its arm is withheld."),
     )
 

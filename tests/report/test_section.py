@@ -39,7 +39,8 @@ def test_a_section_without_blocks_leaves_no_heading() -> None:
 def test_subtitle_counts_and_says_that_a_sweep_runs() -> None:
     running = replace(example(), running=True, states={"complete": 3, "running": 1, "pending": 41})
     assert (
-        make_page(running).subtitle == "8 arms · 3 of 45 runs complete · still running · made 2026-07-01 12:00:00 UTC"
+        make_page(running).subtitle
+        == "8 arms · 3 of 45 replicates complete · still running · made 2026-07-01 12:00:00 UTC"
     )
 
 

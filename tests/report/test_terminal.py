@@ -46,7 +46,7 @@ def test_left_out_columns_are_named() -> None:
 def test_verdict_comes_first_and_folded_tables_are_only_named() -> None:
     text = printed(example, 120)
     assert text.index("No combination is faster") < text.index("Can this be trusted?")
-    assert "45 runs, 44 complete, in the order of the plan: in report.md and index.html" in text
+    assert "44 of 45 replicates complete, in the order of the plan: in report.md and index.html" in text
 
 
 def test_hostile_names_bring_no_escape_sequence_and_no_markup() -> None:

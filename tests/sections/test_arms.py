@@ -73,7 +73,7 @@ def test_no_speedup_no_chart_and_no_arm_a_sentence() -> None:
         ("WORSE at equal time", "bad"),
         ("FAILED", "bad"),
         ("WITHHELD", "warn"),
-        ("NO EFFECT (bounded by eps)", "quiet"),
+        ("NO EFFECT (bounded by 2.1 %)", "quiet"),
         ("INCONCLUSIVE", "quiet"),
     ],
 )

@@ -28,6 +28,9 @@ def test_methods_without_effect_are_counted_by_arm() -> None:
 
 
 def test_no_failure_and_no_start_are_sentences() -> None:
-    for summary, sentence in ((replace(example(), failures=()), "No run failed."), (empty(), "No run has started.")):
+    for summary, sentence in (
+        (replace(example(), failures=()), "No replicate failed."),
+        (empty(), "No replicate has started."),
+    ):
         [text] = Failures().blocks(summary)
         assert isinstance(text, Text) and text.text == sentence

@@ -11,13 +11,13 @@ from tests.report.example_summary import example
 
 def test_validity_reasons_noise_and_seconds() -> None:
     text, reasons, noise, chart = Timing().blocks(example())
-    assert isinstance(text, Text) and text.text == "The timing of 42 of 44 complete runs is valid."
+    assert isinstance(text, Text) and text.text == "The timing of 42 of 44 complete replicates is valid."
     assert isinstance(reasons, Table)
-    assert (reasons.rows[0]["reason"].text, reasons.rows[0]["runs"].text) == ("contention", "2")
+    assert (reasons.rows[0]["reason"].text, reasons.rows[0]["replicates"].text) == ("contention", "2")
     assert isinstance(noise, Table)
     assert (noise.rows[0]["ratio"].text, noise.rows[0]["eps"].text) == ("1.004 [0.989, 1.019]", "2.12")
     assert isinstance(chart, Chart) and [e.label for e in chart.legend] == ["train", "eval", "setup"]
-    assert chart.caption.startswith("Arithmetic means over complete runs, n = 4 to 10;")
+    assert chart.caption.startswith("Arithmetic means over complete replicates, n = 4 to 10;")
     assert chart.caption.endswith("eval and setup are not on the training clock.")
 
 

@@ -1,4 +1,4 @@
-"""The runs."""
+"""The replicates."""
 
 from __future__ import annotations
 

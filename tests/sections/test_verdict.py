@@ -21,13 +21,13 @@ def test_headline_then_target_clock_and_direction() -> None:
 def test_a_running_sweep_says_so_first() -> None:
     first, _ = Verdict().blocks(replace(example(), running=True, states={"complete": 3, "running": 1}))
     assert isinstance(first, Text)
-    assert first.text.startswith("This sweep is still running: 3 of 4 runs complete.")
+    assert first.text.startswith("This sweep is still running: 3 of 4 replicates complete.")
 
 
 def test_nothing_to_compare_is_a_sentence() -> None:
     for states, sentence in (
         ({}, "Nothing has run yet"),
-        ({"failed": 2}, "None of 2 runs is complete"),
+        ({"failed": 2}, "None of 2 replicates is complete"),
         ({"complete": 2}, "No comparison can be made"),
     ):
         [box] = Verdict().blocks(replace(empty(), states=states))
