@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from expkit.functional.flops import training_flops
 from expkit.functional.losses import soft_cross_entropy
 from expkit.functional.metrics import Mean, classification
 
@@ -74,6 +75,10 @@ class GPT(nn.Module):
     def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
         """Mean cross-entropy of a token in nats; ids (N, T) or probabilities (N, C, T); `none` gives each one's."""
         return soft_cross_entropy(outputs, targets, reduction)
+
+    def flops_per_batch(self, batch: tuple[Tensor, Tensor]) -> float:
+        """Floating-point operations of a training step on this batch."""
+        return training_flops(self, batch[0])
 
     def metrics(self) -> dict[str, Mean]:
         """Fresh accuracy and cross-entropy, each token counting once."""

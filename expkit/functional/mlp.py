@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from expkit.functional.flops import training_flops
 from expkit.functional.losses import soft_cross_entropy
 from expkit.functional.metrics import Mean, classification
 
@@ -28,6 +29,10 @@ class MLP(nn.Module):
     def loss(self, outputs: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
         """Mean cross-entropy of the batch in nats; `none` gives that of each sample."""
         return soft_cross_entropy(outputs, targets, reduction)
+
+    def flops_per_batch(self, batch: tuple[Tensor, Tensor]) -> float:
+        """Floating-point operations of a training step on this batch."""
+        return training_flops(self, batch[0])
 
     def metrics(self) -> dict[str, Mean]:
         """Fresh accuracy and cross-entropy."""
