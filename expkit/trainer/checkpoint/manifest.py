@@ -51,7 +51,7 @@ class Manifest:
     def text(self) -> str:
         """The file's content; the checksum of all the rest stands in it."""
         facts = strict({"format": FORMAT, "version": VERSION, **asdict(self), "timestamp": self.timestamp._asdict()})
-        return json.dumps({**facts, "manifest_sha256": _sum(facts)}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({**facts, "manifest_sha256": sum_of(facts)}, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -76,7 +76,7 @@ def manifest_of(data: bytes, where: str) -> Manifest:
         version = checks.integer(facts.get("version"), "version", least=1)
         if version > VERSION:
             raise ValueError(f"format {version} is newer than this expkit, which reads up to {VERSION}")
-        if facts.pop("manifest_sha256", None) != _sum(facts):
+        if facts.pop("manifest_sha256", None) != sum_of(facts):
             raise ValueError("its checksum does not fit its content")
         return _manifest(facts)
 
@@ -129,7 +129,8 @@ def value_to_rank(manifest: Manifest, metric: str) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _sum(facts: Mapping[str, Any]) -> str:
+def sum_of(facts: Mapping[str, Any]) -> str:
+    """The checksum of a manifest, over all that stands in it beside the checksum."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
