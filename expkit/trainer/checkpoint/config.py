@@ -5,10 +5,14 @@ How long it trains is not in it: a run may be made longer. Neither are callbacks
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from expkit import plugins
+from expkit.plugins import Plugin
+from expkit.store.strict import strict
 from expkit.trainer.algorithm import name_of
 from expkit.trainer.checkpoint.manifest import sha256_of
 
@@ -26,8 +30,16 @@ def config_of(state: State) -> dict[str, Any]:
     return state.config
 
 
+def own_difference(state: State, saved: dict[str, Any], *, seed: bool) -> str | None:
+    """The first thing in which a saved config differs from this training's; `seed`: whether that counts as well."""
+    own = json.loads(json.dumps(strict(config_of(state))))  # as if it had been saved too
+    return difference(own if seed else {**own, "seed": saved.get("seed")}, saved)
+
+
 def difference(here: Any, there: Any, path: str = "") -> str | None:
     """The first thing in which two configs differ, as part of a sentence; None where they are equal."""
+    if isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        here, there = (dict(enumerate(values)) for values in (here, there))
     if isinstance(here, dict) and isinstance(there, dict):
         for key in sorted(here.keys() | there.keys()):
             if found := difference(here.get(key), there.get(key), f"{path}.{key}" if path else key):
@@ -40,7 +52,8 @@ def _described(state: State) -> dict[str, Any]:
     return {
         "model": {"class": type(state.model).__name__, "shapes": _shapes(state)},
         "optimizer": {"class": type(state.optimizer).__name__, "groups": list(_groups(state))},
-        "algorithms": {label: _method(algorithm) for label, algorithm in sorted(state.algorithms.items())},
+        "schedulers": [_settings(scheduler) for scheduler in state.schedulers],
+        "algorithms": {label: _settings(algorithm) for label, algorithm in sorted(state.algorithms.items())},
         "data": {"batches_per_epoch": state.steps.per_epoch, "batch_size": state.steps.batch_size},
         "precision": state.precision,
         "seed": state.seed,
@@ -60,8 +73,15 @@ def _groups(state: State) -> Iterator[dict[str, Any]]:
         yield {key: _plain(value) for key, value in sorted(settings.items())}
 
 
-def _method(algorithm: Any) -> dict[str, Any]:
-    return {"name": name_of(algorithm), "version": algorithm.version, **plugins.dump(algorithm)}
+def _settings(given: Any) -> dict[str, Any]:
+    """Of a plug-in with settings that a file can hold; of anything else it is only known what it is called."""
+    if not isinstance(given, Plugin):
+        return {"name": getattr(given, "__name__", type(given).__name__)}
+    own = {"name": name_of(given), "version": given.version}
+    try:
+        return {**own, **(plugins.dump(given) if dataclasses.is_dataclass(given) else {})}
+    except (TypeError, ValueError):
+        return own
 
 
 def _plain(value: Any) -> Any:

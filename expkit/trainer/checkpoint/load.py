@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from expkit import dist
 from expkit.errors import CheckpointError, ExpkitError
 from expkit.provenance import without_userinfo
+from expkit.trainer.checkpoint.config import own_difference
 from expkit.trainer.checkpoint.files import read_files
 from expkit.trainer.checkpoint.folders import Folder, open_folder
 from expkit.trainer.checkpoint.manifest import Manifest, read_manifest
@@ -82,15 +83,21 @@ def _taken(
     manifest = read_manifest(folder)
     if manifest.weights_only and not weights_only:
         raise CheckpointError(f"checkpoint {address} holds weights only; load_weights_only=True takes them")
-    tree = _without(_read(folder, manifest, state.rank), ignore_keys, address)
+    ignored = _Ignored(ignore_keys)
+    tree = ignored.without(_read(folder, manifest, state.rank))
+    found = own_difference(state, manifest.config, seed=False)  # before anything is changed
     parts = {"model": state.stateful["model"]} if weights_only else state.stateful
     saved = {name: content for name, content in tree.items() if name in parts}
-    what = _what_does_not_fit(parts, tree, address, strict=strict, ignored=ignore_keys, weights_only=weights_only)
+    what = _what_does_not_fit(parts, tree, address, strict=strict, ignored=ignored, weights_only=weights_only)
     if what:
         raise CheckpointError(f"checkpoint {address} does not fit: {what}{_methods(state, manifest)}")
+    ignored.warn(address)
     for name, content in saved.items():
         with _naming(f"checkpoint {address} cannot be taken up: {name}"):
             parts[name].load_state_dict(content)
+    if found and not weights_only:
+        warnings.warn(f"checkpoint {address} is of a training set up otherwise: {found}; the optimizer goes on with "
+                      f"the settings it was saved with", stacklevel=2)  # fmt: skip
     return Loaded(address, manifest, weights_only)
 
 
@@ -190,27 +197,37 @@ def _read(folder: Path, manifest: Manifest, rank: int) -> dict[str, Any]:
     return tree
 
 
-def _without(tree: dict[str, Any], patterns: Sequence[str], address: str) -> dict[str, Any]:
-    """The tree without what the patterns match; a warning for a pattern that matches nothing."""
-    used: set[str] = set()
-    kept = {name: _pruned(content, name, patterns, used) for name, content in tree.items()}
-    for pattern in patterns:
-        if pattern not in used:
-            warnings.warn(f"load_ignore_keys: nothing in {address} matches {pattern!r}", stacklevel=2)
-    return {name: content for name, content in kept.items() if content is not _GONE}
+class _Ignored:
+    """Globs over paths, joined by slashes; what one matches is ignored with all below it."""
 
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._used: set[str] = set()
 
-def _pruned(tree: Any, path: str, patterns: Sequence[str], used: set[str]) -> Any:
-    if hits := [pattern for pattern in patterns if fnmatchcase(path, pattern)]:
-        used.update(hits)
-        return _GONE
-    if not isinstance(tree, dict):
-        return tree
-    pruned = {key: _pruned(value, f"{path}/{key}", patterns, used) for key, value in tree.items()}
-    return {key: value for key, value in pruned.items() if value is not _GONE}
+    def without(self, tree: dict[str, Any], path: str = "") -> dict[str, Any]:
+        """A tree without what is ignored."""
+        kept = {}
+        for key, value in tree.items():
+            below = f"{path}/{key}" if path else str(key)
+            if not self._match(below):
+                kept[key] = self.without(value, below) if isinstance(value, dict) else value
+        return kept
 
+    def covers(self, path: str) -> bool:
+        """Whether a path, or one above it, is ignored."""
+        steps = path.split("/")
+        return any(self._match("/".join(steps[: i + 1])) for i in range(len(steps)))
 
-_GONE = object()
+    def warn(self, address: str) -> None:
+        """Say which patterns matched nothing, neither there nor here."""
+        for pattern in self._patterns:
+            if pattern not in self._used:
+                warnings.warn(f"load_ignore_keys: nothing in {address} matches {pattern!r}", stacklevel=2)
+
+    def _match(self, path: str) -> bool:
+        hits = [pattern for pattern in self._patterns if fnmatchcase(path, pattern)]
+        self._used.update(hits)
+        return bool(hits)
 
 
 def _what_does_not_fit(
@@ -219,20 +236,19 @@ def _what_does_not_fit(
     address: str,
     *,
     strict: bool,
-    ignored: Sequence[str],
+    ignored: _Ignored,
     weights_only: bool,
 ) -> str:
     """What can never fit, and under `strict` what only one side has; empty where all is well."""
-    missing = [
-        name for name, part in parts.items() if name not in tree and not _is_ignored(name, ignored) and _says(part)
-    ]
+    absent = [name for name, part in parts.items() if name not in tree and _says(part)]
+    missing = [name for name in absent if not ignored.covers(name)]
     unexpected = [] if weights_only else sorted(tree.keys() - parts.keys())
     one_sided = _sentences("it", *(_that_matter(names) for names in (missing, unexpected)))
     never = []
     for name in sorted(parts.keys() & tree.keys()):
         with _naming(f"checkpoint {address} cannot be taken up: {name}"):
             found = parts[name].differences(tree[name]) if hasattr(parts[name], "differences") else Differences()
-        lacking = [key for key in found.missing if not _is_ignored(f"{name}/{key}", ignored)]
+        lacking = [key for key in found.missing if not ignored.covers(f"{name}/{key}")]
         one_sided += _sentences(f"its {name}", lacking, found.unexpected)
         never += [f"{name}: {sentence}" for sentence in found.wrong]
     if not strict:
@@ -271,11 +287,6 @@ def _methods(state: State, manifest: Manifest) -> str:
 
 def _says(part: Any) -> bool:
     return bool(part.state_dict())
-
-
-def _is_ignored(path: str, patterns: Sequence[str]) -> bool:
-    steps = path.split("/")
-    return any(fnmatchcase("/".join(steps[: i + 1]), pattern) for i in range(len(steps)) for pattern in patterns)
 
 
 @contextlib.contextmanager

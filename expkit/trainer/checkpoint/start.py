@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from expkit import dist
 from expkit.duration import Time
 from expkit.errors import CheckpointError, UsageError
-from expkit.store.strict import strict as strict_json
-from expkit.trainer.checkpoint.config import config_of, difference
+from expkit.trainer.checkpoint.config import own_difference
 from expkit.trainer.checkpoint.folders import Folder, open_folder
 from expkit.trainer.checkpoint.load import Loaded, decided, fetched, load, newest_whole, split_address, take_up
 from expkit.trainer.checkpoint.manifest import read_manifest
@@ -128,8 +126,7 @@ def _resumed(state: State, strict: bool) -> Loaded | None:
     _, folder, name = newest
     with fetched(folder, name) as place:
         manifest, address = read_manifest(place), folder.address(name)
-        own = json.loads(json.dumps(strict_json(config_of(state))))
-        if strict and (found := difference(own, manifest.config)):
+        if strict and (found := own_difference(state, manifest.config, seed=True)):
             raise CheckpointError(f"{address} is of another training: {found}; choose another run_name or save_folder, "
                                   f"or go on from it all the same with load_strict=False")  # fmt: skip
         loaded = take_up(state, place, address, weights_only=False, strict=strict)
