@@ -78,7 +78,7 @@ def test_axes_carry_their_units() -> None:
     assert "speedup on train_s [×], faster to the right" in titles
     assert "training time, train_s [s]" in titles
     assert "step [batches]" in titles
-    assert "seconds per run [s]" in titles
+    assert "seconds per replicate [s]" in titles
 
 
 def test_many_arms_leave_out_the_rest_and_say_so() -> None:
