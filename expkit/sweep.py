@@ -19,6 +19,7 @@ from expkit.launch.progress import say
 from expkit.launch.reconcile import RETRIED, Reconciled, Retry, reconcile
 from expkit.launch.session import Session
 from expkit.launch.setting import expected
+from expkit.launch.sources import Changed, changed
 from expkit.launch.targets import Target
 from expkit.launch.trials import add, pilots, python_path
 from expkit.plan.expand import baseline_trial, expand
@@ -77,6 +78,8 @@ def run_sweep(file: Path, request: Request) -> Swept:
         add(store, (job.cell.trial for job in settled))  # a record that was lost must not take a result with it
         states = MISSING | (RETRIED[request.retry] if request.retry else frozenset())
         metric = sweep.recipe.metrics.primary.name
+        if differ := changed_code(sweep, store, plan):
+            say(str(differ))
         for job in plan.late:
             say(f"the baseline runs once more in block {job.cell.block}, beside cells that join it: {job.name()}")
         session.drive(
@@ -124,6 +127,12 @@ def planned(sweep: Sweep, store: Store, *, retry: Retry | None = None, only: Onl
         retry=retry,
         only=only or (lambda _: True),
     )
+
+
+def changed_code(sweep: Sweep, store: Store, plan: Reconciled) -> Changed | None:
+    """Complete replicates of a plan that ran other code of the user's own than they would now; imports none."""
+    complete = (job for job, state in zip(plan.jobs, plan.states, strict=True) if state == "complete")
+    return changed(store, complete, python_path(sweep.trust))
 
 
 def write_report(store: Store, name: str) -> Path:

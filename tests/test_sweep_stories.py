@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
 from tests.launch.lab import Lab, until
+
+NOTHING = """
+from dataclasses import dataclass
+from expkit.trainer.algorithm import Algorithm
+
+@dataclass
+class Nothing(Algorithm):
+    def batch_start(self, state, logger):
+        self.effective = True
+"""
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +49,41 @@ def test_a_misspelt_primary_metric_ends_the_sweep_at_its_first_trial_and_correct
     assert "this call ran 1" in lab.call("sweep", "typo", "--set", "seed=5", "--runs-dir", "runs_typo").stderr
     lab.sweep("typo", seeds=1)
     assert "this call ran 0" in lab.call("sweep", "typo", "--set", "seed=5", "--runs-dir", "runs_typo").stderr
+
+
+def test_code_that_was_edited_after_its_trials_were_complete_is_named_and_they_stay(lab: Lab) -> None:
+    lab.sweep("edited", "{'py:more:Nothing': {}}")
+    more = lab.folder / "more.py"
+    more.write_text(NOTHING)
+    options = ("--set", "seed=91", "--trust-imports", "more")
+    first = lab.call("sweep", "edited", *options)
+    assert (first.returncode, "differs" in first.stderr) == (0, False), first.stderr
+    guards = json.loads((lab.store.layout.report("edited") / "summary.json").read_text())["guards"]
+    assert "mixed" not in next(guard["sentence"] for guard in guards if guard["name"] == "code")
+    (lab.folder / "unrelated.py").touch()
+    assert "differs" not in lab.call("plan", "edited", *options).stdout
+    more.write_text(NOTHING + "# edited\n")
+    planned, again = lab.call("plan", "edited", *options), lab.call("sweep", "edited", *options)
+    (row,) = [row for row in lab.store.read_plan("edited") if row.role == "arm"]
+    said = "the code of 1 complete replicate differs from the code now (more), and none is run again for it: "
+    said += f"expkit rerun {row.id}"
+    assert said in planned.stdout
+    assert said in again.stderr
+    assert "this call ran 0" in again.stderr
+    assert lab.json("plan", "edited", *options)["changed_code"] == [f"{row.id} r0"]
+
+
+def test_a_run_that_is_complete_already_says_that_its_code_was_edited_since(lab: Lab) -> None:
+    more = lab.folder / "net.py"
+    more.write_text("from own import make_net\n")
+    options = ("--set", "model={'py:net:make_net': {}}", "--trust-imports", "net", "--trust-imports", "own")
+    assert lab.call("run", "tiny", *options).returncode == 0
+    assert "differs" not in lab.call("run", "tiny", *options).stderr
+    more.write_text("from own import make_net  # edited\n")
+    again = lab.call("run", "tiny", *options)
+    assert "complete already" in again.stdout
+    assert "the code of 1 complete replicate differs from the code now (net)" in again.stderr
+    assert lab.json("run", "tiny", *options)["changed_modules"] == ["net"]
 
 
 def test_a_sweep_whose_rules_leave_no_trial_is_refused_and_no_pilot_runs(lab: Lab) -> None:

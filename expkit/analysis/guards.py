@@ -157,18 +157,23 @@ def one_setting(replicates: Sequence[Replicate]) -> Guard:
 
 
 def one_code(replicates: Sequence[Replicate], silent: str = "") -> Guard:
-    """Whether all ran the same code, and a commit has it; `silent` says why git knew nothing of some, where it did."""
-    versions = sorted({r.code_sha for r in replicates if r.code_sha})
+    """Whether all ran the same version of each module, and a commit has it; `silent` is why git knew of none."""
+    versions: dict[str, set[str]] = {}
+    for one in (r for r in replicates if r.code_sha):
+        for module, version in (one.sources or {"code": one.code_sha}).items():
+            versions.setdefault(module, set()).add(version)
     if not versions:
         return Guard("code", "amber", None, "No trial has recorded its code version yet.")
-    if len(versions) > 1:
-        what = f"{len(versions)} code versions are mixed: {phrases.listing([v[:12] for v in versions])}."
-        return Guard("code", "amber", len(versions), what)
+    most = max(map(len, versions.values()))
+    if most > 1:
+        mixed = [f"{len(shas)} versions of {module}: {phrases.listing(sorted(sha[:12] for sha in shas))}"
+                 for module, shas in sorted(versions.items()) if len(shas) > 1]  # fmt: skip
+        return Guard("code", "amber", most, f"Code versions are mixed: {'; '.join(mixed)}.")
     if any(r.dirty for r in replicates):
-        return Guard("code", "amber", len(versions), "One code version, with changes that were not committed.")
+        return Guard("code", "amber", most, "One code version, with changes that were not committed.")
     if silent:
-        return Guard("code", "amber", len(versions), f"One code version, {silent}: no commit says what it was.")
-    return Guard("code", "green", len(versions), "One code version, committed.")
+        return Guard("code", "amber", most, f"One code version, {silent}: no commit says what it was.")
+    return Guard("code", "green", most, "One code version, committed.")
 
 
 def resolution(crossings: Iterable[Crossing]) -> Guard:

@@ -24,8 +24,8 @@ Key = tuple[str, int]
 # ruff: noqa: S608  # the only texts put into SQL are names of columns from CLOCKS
 _REPLICATES = f"""
   SELECT p.id, p.replicate, p.arm, p.role, p.block, p.position, p.target_hash, x.seed, x.status, x.cause, x.message,
-    x.attempts, x.setting, x.setting_json, x.driver, x.host, x.device, x.nproc, x.threads, x.code_sha, x.dirty,
-    x.timing_valid, x.timing_reasons, x.started_utc, {", ".join(f"x.{clock}" for clock in CLOCKS)}
+    x.attempts, x.setting, x.setting_json, x.driver, x.host, x.device, x.nproc, x.threads, x.code_sha, x.sources,
+    x.dirty, x.timing_valid, x.timing_reasons, x.started_utc, {", ".join(f"x.{clock}" for clock in CLOCKS)}
   FROM sweep_trials p LEFT JOIN _trials x ON p.id = x.id AND p.replicate = x.replicate
   WHERE p.sweep = ? ORDER BY p.position"""
 _EVALUATIONS = """
@@ -216,6 +216,7 @@ def _replicate(
         nproc=row["nproc"] or 1,
         threads=row["threads"] or 1,
         code_sha=row["code_sha"] or "",
+        sources=json.loads(row["sources"] or "{}"),
         dirty=row["dirty"],
         timing_valid=row["timing_valid"],
         timing_reasons=tuple(row["timing_reasons"] or ()),

@@ -40,6 +40,8 @@ class Replicate:
     nproc: int = 1
     threads: int = 1
     code_sha: str = ""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Version by module; arms that name other modules have another code_sha by nature, but no other version of one."""
     dirty: bool | None = None
     timing_valid: bool | None = None
     timing_reasons: tuple[str, ...] = ()

@@ -196,6 +196,7 @@ def _provenance(con: Views, data: Sweep, silent: str) -> dict[str, Any]:
         "sweep_file": {"path": data.file, "sha256": data.sha256, "created_utc": data.created_utc},
         "code": {
             "code_sha": sorted({r.code_sha for r in grid if r.code_sha}),
+            "versions": _versions(grid),
             "dirty": any(r.dirty for r in grid) or silent or False,
         },
         "hosts": sorted({r.host for r in grid if r.host}),
@@ -203,6 +204,12 @@ def _provenance(con: Views, data: Sweep, silent: str) -> dict[str, Any]:
         "driver_runs": len({r.driver for r in grid if r.driver}),
         "set_aside": [str(entry) for entry in con.set_aside],
     }
+
+
+def _versions(grid: Sequence[Replicate]) -> dict[str, list[str]]:
+    """By module what replicates ran of it, expkit's own and those that recipes name."""
+    modules = sorted({module for r in grid for module in r.sources})
+    return {module: sorted({r.sources[module] for r in grid if module in r.sources}) for module in modules}
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from expkit.launch.reconcile import Reconciled
+    from expkit.launch.sources import Changed
     from expkit.plan.trial import Arithmetic, Cell
     from expkit.spec.sweep import Sweep
 
@@ -44,13 +45,17 @@ def plan(
     counted = count(sweep)
     known = _reconciled(sweep, counted, runs_dir)
     states = _states(counted, known)
+    differ = _changed_code(sweep, known, runs_dir)
     if as_json:
-        give(_document(sweep, counted, states, known, cells))
+        changed = {"changed_code": list(differ.replicates if differ else ())}
+        give({**_document(sweep, counted, states, known, cells), **changed})
         return
     print("\n".join(arithmetic_lines(sweep, counted)))
     print(f"{'state':>12}  {', '.join(f'{num:,} {state}' for state, num in states.items())}")
     for job in known.late if known else ():
         print(f"{'late':>12}  the baseline runs once more in block {job.cell.block}: {job.name()}")
+    if differ:
+        print(f"{'code':>12}  {differ}")
     if cells:
         print("\n".join(_cell_lines(sweep, known)))
     say(f"next: expkit sweep {file}" if states.get("to run") else f"nothing is missing; expkit report {sweep.name}")
@@ -85,6 +90,15 @@ def _reconciled(sweep: Sweep, counted: Arithmetic, runs_dir: Path) -> Reconciled
     from expkit.sweep import planned
 
     return planned(sweep, Store(runs_dir))
+
+
+def _changed_code(sweep: Sweep, known: Reconciled | None, runs_dir: Path) -> Changed | None:
+    if known is None:
+        return None
+    from expkit.store.store import Store
+    from expkit.sweep import changed_code
+
+    return changed_code(sweep, Store(runs_dir), known)
 
 
 def _states(counted: Arithmetic, known: Reconciled | None) -> dict[str, int]:

@@ -44,11 +44,14 @@ def run(
     final = ran.status.final if ran.status else {}
     if as_json:
         give({"id": ran.id12, "replicate": ran.replicate, "state": ran.state, "already": ran.already, "final": final,
-              "message": ran.status.message if ran.status else None})  # fmt: skip
+              "message": ran.status.message if ran.status else None,
+              "changed_modules": ran.changed.modules if ran.changed else ()})  # fmt: skip
     else:
         print(f"{ran.id12} r{ran.replicate}: {ran.state}{' already, nothing to train' if ran.already else ''}")
         for name, value in sorted(final.items()):
             print(f"  {name} {value:.6g}")
+    if ran.changed:
+        say(str(ran.changed))
     if ran.state == "complete":
         say(f"next: expkit rerun {ran.id12} --verify")
     raise typer.Exit(ran.exit_code)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -61,15 +59,6 @@ def compose(
         setup_started=setup_started,
         allow=[(default_label(a), default_label(b)) for a, b in recipe.allow],
     )
-
-
-def own_sources(recipe: Recipe) -> list[Path]:
-    """The source files of the user's own components, once they are imported; sorted, each once."""
-    every = [recipe.model, recipe.data.train, recipe.data.eval, recipe.optimizer, recipe.scheduler,
-             *recipe.algorithms.values(), *recipe.callbacks.values()]  # fmt: skip
-    names = {component.name for component in every if component and plugins.is_import_path(component.name)}
-    modules = [sys.modules[plugins.parse_import_path(name)[0]] for name in names]
-    return sorted({Path(module.__file__) for module in modules if module.__file__})
 
 
 def _model(component: Component, trust: tuple[str, ...]) -> torch.nn.Module:

@@ -47,7 +47,7 @@ def _of_replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:
 
 
 def _run(status: Status) -> dict[str, Any]:
-    names = ("cause", "code_sha", "dirty", "timing_valid", "timing_reasons", "effective")
+    names = ("cause", "code_sha", "sources", "dirty", "timing_valid", "timing_reasons", "effective")
     return {name: getattr(status, name) for name in names}
 
 

@@ -11,6 +11,7 @@ from expkit.launch.compare import Difference, first_difference, series, why_inco
 from expkit.launch.drive import MISSING, Job, Order, exit_code
 from expkit.launch.executor import open_executor
 from expkit.launch.session import Session
+from expkit.launch.sources import Changed, changed
 from expkit.launch.trials import python_path, trial_of
 from expkit.plan.trial import Cell, Trial
 from expkit.spec.files import load_recipe
@@ -37,6 +38,8 @@ class Ran:
     exit_code: int
     already: bool
     """It was complete before; nothing has run."""
+    changed: Changed | None = None
+    """Where it was: whether its own code has changed since."""
 
 
 def run_recipe(
@@ -45,9 +48,11 @@ def run_recipe(
     """Train a recipe as replicate 0 of its trial, unless that is complete."""
     store = Store(runs_dir)
     job = Job(Cell(trial_of(recipe), 0, "arm", 0, 0), 0)
+    trust = read_trust(file.parent, trust_imports)
     if store.state_of(job.id12, 0) == "complete":
-        return Ran(job.id12, 0, "complete", store.read_status(job.id12, 0), 0, already=True)
-    return _run(store, job, read_trust(file.parent, trust_imports), wait)
+        status, differs = store.read_status(job.id12, 0), changed(store, [job], python_path(trust))
+        return Ran(job.id12, 0, "complete", status, 0, already=True, changed=differs)
+    return _run(store, job, trust, wait)
 
 
 def rerun(prefix: str, runs_dir: Path, *, trust_imports: Sequence[str] = (), wait: bool = False) -> tuple[Ran, Recipe]:

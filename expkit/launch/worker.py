@@ -7,7 +7,6 @@ A trial of several ranks has such a process for each, told by the usual variable
 
 from __future__ import annotations
 
-import hashlib
 import sys
 import time
 import traceback
@@ -23,12 +22,13 @@ from expkit import dist, plugins, provenance
 from expkit.errors import Interruption
 from expkit.launch import process
 from expkit.launch.attempt import Attempt
-from expkit.launch.compose import compose, own_sources
+from expkit.launch.compose import compose
 from expkit.launch.failure import DISK_FULL, cause_of, message_of
 from expkit.launch.neighbours import Neighbours
 from expkit.launch.ranks import write_failure
 from expkit.launch.reference import Reference, measure
 from expkit.launch.setting import setting, setting_hash
+from expkit.launch.sources import Versions, code_sha, versions
 from expkit.launch.timing import reasons
 from expkit.launch.watch import Asked, Heart
 from expkit.spec.files import load_recipe
@@ -123,7 +123,7 @@ class _Measured:
     clocks: dict[str, float]
     """Those of the slowest rank."""
     reasons: list[str]
-    code_sha: str
+    sources: Versions
 
     @property
     def diverged(self) -> bool:
@@ -147,7 +147,8 @@ class _Measured:
             "timing_reasons": self.reasons,
             "effective": self.trainer.effective,
             "reference_s": [self.before.cpu_s, self.after.cpu_s],
-            "code_sha": self.code_sha,
+            "code_sha": code_sha(self.sources),
+            "sources": self.sources,
             "final": self.final(),
             "message": "the loss or the primary metric is not finite" if self.diverged else None,
         }
@@ -155,6 +156,7 @@ class _Measured:
 
 def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours) -> _Measured:
     recipe = _recipe(attempt)
+    sources = versions(recipe, attempt.python_path)  # now: the files may be edited while we train
     before, reference_s = _timed_reference()
     started_s = process.started_s() + reference_s  # process start, were there no reference workload
     trainer = _fit(attempt, recipe, asked, heart, [_recorder(attempt)], started_s)
@@ -168,7 +170,7 @@ def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours)
         shared=neighbours.seen(),
         reference_s=(before.cpu_s, after.cpu_s),
     )
-    return _Measured(trainer, recipe, before, after, clocks, why, _code_sha(recipe))
+    return _Measured(trainer, recipe, before, after, clocks, why, sources)
 
 
 def _recipe(attempt: Attempt) -> Recipe:
@@ -206,17 +208,6 @@ def _recorder(attempt: Attempt) -> LoggerDestination:
     logger = plugins.build("loggers", "parquet", {"attempt_dir": attempt.folder, **place})
     assert isinstance(logger, LoggerDestination)
     return logger
-
-
-def _code_sha(recipe: Recipe) -> str:
-    """Version of the code that trains: expkit's own, and where the user's takes part, of both."""
-    sources = own_sources(recipe)
-    if not sources:
-        return provenance.code_sha()
-    digest = hashlib.sha256(provenance.code_sha().encode())
-    for source in sources:
-        digest.update(source.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 def _timed_reference() -> tuple[Reference, float]:

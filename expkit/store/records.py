@@ -135,6 +135,8 @@ class Status(_Record):
     reference_s: list[float] = field(default_factory=list)
     """Reference workload before and after."""
     code_sha: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+    """What code_sha is made of: 12 hex of expkit and of each module of the user's own that the recipe names."""
     dirty: bool | None = None
     final: dict[str, float] = field(default_factory=dict)
     """Last value of each metric; may be nan or inf."""

@@ -32,7 +32,7 @@ TRIALS = pa.schema([
     ("threads", pa.int32()), ("code_sha", pa.string()), ("dirty", pa.bool_()), ("timing_valid", pa.bool_()),
     ("timing_reasons", _TEXTS), *((clock, pa.float64()) for clock in CLOCKS), ("config", pa.string()),
     ("methods", pa.string()), ("effective", pa.string()), ("driver", pa.string()), ("message", pa.string()),
-    ("setting_json", pa.string()), ("reference_s", pa.list_(pa.float64())),
+    ("setting_json", pa.string()), ("sources", pa.string()), ("reference_s", pa.list_(pa.float64())),
 ])  # fmt: skip
 """Up to `config` the columns of the trials view; then what other views and the analysis need."""
 PARAMS = pa.schema(
@@ -143,6 +143,7 @@ def _trial_row(store: Store, f: Found, record: TrialRecord) -> dict[str, Any]:
         "setting": status.setting_hash or None,
         "setting_json": json.dumps(strict(status.setting), ensure_ascii=False),
         "code_sha": status.code_sha or None,
+        "sources": json.dumps(strict(status.sources), ensure_ascii=False),
         "dirty": status.dirty,
         "timing_valid": status.timing_valid,
         "timing_reasons": status.timing_reasons,

@@ -126,6 +126,16 @@ def test_settings_hosts_and_code() -> None:
     assert guards.one_code(rows(dirty=True)).light == "amber"
 
 
+def test_an_arm_with_code_of_its_own_is_no_other_version_of_the_code() -> None:
+    with_own = rows(code_sha="d" * 12, sources={"expkit": "c" * 12, "mylab.noise": "a" * 12})
+    plain = [dataclasses.replace(r, sources={"expkit": "c" * 12}) for r in with_own[:2]]
+    assert guards.one_code([*plain, with_own[2]]).light == "green"
+    edited = dataclasses.replace(with_own[2], sources={"expkit": "c" * 12, "mylab.noise": "b" * 12})
+    found = guards.one_code([*plain, with_own[2], edited])
+    assert (found.light, found.number) == ("amber", 2)
+    assert found.sentence == f"Code versions are mixed: 2 versions of mylab.noise: {'a' * 12} and {'b' * 12}."
+
+
 def test_resolution_and_hits() -> None:
     fine = time_to_target(range(1, 101), range(1, 101), 90, rule="first")
     coarse = time_to_target([1, 2, 3], [0, 0, 1], 0.5, rule="first")
