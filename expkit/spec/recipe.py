@@ -90,7 +90,8 @@ class TrainerSettings:
     ssr: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
     """Scale-schedule ratio: scales every duration of the recipe."""
     precision: Literal["fp32", "amp_bf16", "amp_fp16"] = "fp32"
-    """Number format of forward and backward passes."""
+    """Number format of forward and backward passes; weights and steps stay fp32. amp_fp16 needs CUDA; amp_bf16 is many
+    times slower than fp32 on processors without instructions for it."""
     compile: bool | Literal["default", "reduce-overhead", "max-autotune"] = False
     """Whether calls of the model are compiled by torch.compile, and in which mode; true is default."""
     activation_checkpointing: bool | tuple[str, ...] = False
