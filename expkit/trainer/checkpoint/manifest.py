@@ -125,7 +125,8 @@ def _metrics(given: Mapping[str, Any]) -> dict[str, float]:
 
 def value_to_rank(manifest: Manifest, metric: str) -> float | None:
     """A metric of the weights saved here; None where they were not evaluated, or not with a number."""
-    value = manifest.metrics.get(metric) if metric.partition("/")[0] in manifest.evaluated else None
+    evaluated = any(metric.startswith(f"{label}/") for label in manifest.evaluated)
+    value = manifest.metrics.get(metric) if evaluated else None
     return None if value is None or not math.isfinite(value) else value
 
 

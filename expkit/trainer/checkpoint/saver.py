@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -69,9 +70,9 @@ class Saver(Callback):
             self._refuse_later_ones(state)
 
     def eval_after_all(self, state: Any, logger: Any) -> None:
-        if self.keep_best and self.best_metric not in state.metrics:
-            known = ", ".join(state.metrics)
-            raise UsageError(f"best_metric is {self.best_metric!r}, but the evaluators gave {known}")
+        evaluated = any(self.best_metric.startswith(f"{label}/") for label in state.evaluated_at)
+        if self.keep_best and evaluated and self.best_metric not in state.metrics:
+            raise UsageError(self._no_metric(state))
 
     def batch_checkpoint(self, state: Any, logger: Any) -> None:
         self.place(state).raise_errors()
@@ -88,8 +89,9 @@ class Saver(Callback):
             self._save(state, logger)
 
     def fit_end(self, state: Any, logger: Any) -> None:
-        if state.stop_reason != "diverged":
-            self._save(state, logger)
+        self._save(state, logger)
+        if self.keep_best and self.best_metric not in state.metrics:
+            warnings.warn(self._no_metric(state), stacklevel=2)
 
     def fit_error(self, state: Any, logger: Any) -> None:
         if isinstance(state.error, Interruption):  # comes at the end of a batch, so the state is whole
@@ -104,12 +106,15 @@ class Saver(Callback):
         from expkit.trainer.checkpoint.names import name_of
         from expkit.trainer.checkpoint.save import save
 
-        if self._saved_at == state.timestamp.batch:
-            return
+        if self._saved_at == state.timestamp.batch or state.stop_reason == "diverged":
+            return  # nobody goes on from nan, and what was good stays
         keep = Keep(self.keep_last, self.keep_best, self.best_metric, self.best_mode)
         address = save(state, self.place(state), name_of(self.name, state), keep, weights_only=self.weights_only)
         self._saved_at = state.timestamp.batch
         logger.log_event("checkpoint", {"address": address})
+
+    def _no_metric(self, state: Any) -> str:
+        return f"best_metric is {self.best_metric!r}, but the evaluators gave {', '.join(state.metrics) or 'nothing'}"
 
     def _refuse_later_ones(self, state: Any) -> None:
         if self.overwrite or state.resumed_from is not None:
