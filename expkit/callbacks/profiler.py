@@ -26,8 +26,11 @@ class Profiler(Callback):
     Goes together with `auto` microbatches: a batch that is tried again shows each try, `forward, again`.
     """
 
-    folder: str = "profile"
-    """Where traces are written, `rank0-ba2-5.trace.json` of batches 2 to 5; loggers that keep files get a copy."""
+    folder: str = "{run_name}/profile"
+    """Where traces are written, with placeholders as for checkpoints: `rank0-ba2-5.trace.json` of batches 2 to 5.
+
+    Loggers that keep files get a copy; that of a trial puts it into its attempt's folder.
+    """
     wait: Count = 0
     """Batches at the start of a cycle that are left alone."""
     warmup: Count = 1
@@ -136,7 +139,9 @@ class Profiler(Callback):
             return
         last = max(session.first, state.timestamp.batch)
         name = f"rank{state.rank}-ba{session.first}-{last}.trace.json{'.gz' if self.compress else ''}"
-        folder = Path(self.folder)
+        from expkit.trainer.checkpoint.names import folder_of
+
+        folder = Path(folder_of(self.folder, state))
         folder.mkdir(parents=True, exist_ok=True)
         aside = folder / f".{os.getpid()}-{name}"
         session.profile.export_chrome_trace(str(aside))

@@ -214,6 +214,14 @@ def test_one_that_finds_another_at_work_waits_and_says_so(tmp_path: Path, caplog
     assert not (tmp_path / "c").exists()
 
 
+def test_each_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    trainer(profiler=Profiler(), run_name="mine", max_duration="5ba").fit()
+    trainer(profiler=Profiler(folder="traces/{run_name}"), run_name="yours", max_duration="5ba").fit()
+    found = [str(file.relative_to(tmp_path)) for file in sorted(tmp_path.rglob("*.json"))]
+    assert found == ["mine/profile/rank0-ba2-5.trace.json", "traces/yours/rank0-ba2-5.trace.json"]
+
+
 @pytest.mark.parametrize("given", [{"active": 0}, {"wait": -1}, {"repeat": -1}, {"num_traces_to_keep": 0}])
 def test_settings_that_mean_nothing_are_refused(given: dict[str, int]) -> None:
     with pytest.raises(PluginError, match=f"Profiler: {next(iter(given))}"):

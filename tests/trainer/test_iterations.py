@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +33,6 @@ class Diary(Callback):
 
     def iteration_end(self, state: Any, logger: Any) -> None:
         self.ends.append(state.timestamp.batch)
-        assert state.timestamp.iteration == len(self.ends)
 
 
 def fitted(length: str | None, data: list[Any], duration: str = "3ep", **settings: Any) -> Any:
@@ -142,6 +142,20 @@ def test_an_iteration_that_an_error_kept_from_ending_ends_first_in_the_next_fit(
     t.fit()
     assert diary.ends == [4, 8] and diary.starts == [0, 4]
     assert listener.seen.count(Event.EPOCH_END) == (1 if moment == "epoch_end" else 2)  # it had failed there
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 5, 7, 8])
+@pytest.mark.parametrize("length", ["3ba", "1ep", "22sp"])
+def test_a_resumed_training_ends_its_iterations_where_it_would_have(tmp_path: Path, length: str, batch: int) -> None:
+    given = {"train_dataloader": batches(4), "iteration_length": length, "max_duration": "3ep"}
+    through, after = Diary(), Diary()
+    trainer(**given, callbacks=[through], save_folder=tmp_path, save_interval="1ba").fit()
+    (saved,) = tmp_path.glob(f"ep*-ba{batch}")
+    trainer(**given, callbacks=[after], load_path=saved).fit()
+    number = sum(end < batch for end in through.ends)  # the checkpoint of a batch comes before the end of its iteration
+    assert after.ends == through.ends[number:]
+    assert after.starts == [start for start in through.starts if start >= batch]
+    assert after.numbers == through.numbers[batch:]
 
 
 @pytest.mark.parametrize(("interval", "at"), [("1iter", [3, 6, 9, 12]), ("2iter", [6, 12]), ("3iter", [9, 12])])
