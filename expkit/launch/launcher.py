@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +44,8 @@ class Launch:
     command: Sequence[str]
     world: World
     stdout: str | None = None
-    """Name of the log of each rank but the first, with {rank}, {local_rank}, ...; None: in a folder of its own."""
+    """Name of the log of each rank but the first, with {rank}, {local_rank}, ...; None: in a folder of its own, which
+    stays where a rank failed, or with `verbose`."""
     stderr: str | None = None
     """The same for stderr; None: where stdout goes."""
     grace_s: float = 30.0
@@ -63,8 +65,11 @@ def command_of(target: Sequence[str], *, module: bool, bare: bool) -> list[str]:
 
 def launch(what: Launch) -> int:
     """Run all ranks to their end; the exit code: 0, or that of the first rank that failed, 128+n for signal n."""
-    logs = _logs(what)
+    folder = Path(tempfile.mkdtemp(prefix="expkit-launch-")) if what.world.nproc > 1 and what.stdout is None else None
+    logs = _logs(what, folder)
     code = guarded(lambda lifeline: _Launcher(what, logs).run(lifeline), FORWARDED, on_fork=os.setsid)
+    if folder is not None and code == 0 and not what.verbose:
+        shutil.rmtree(folder, ignore_errors=True)
     return code if code >= 0 else 128 - code
 
 
@@ -74,11 +79,10 @@ def environment(what: Launch, local_rank: int, base: Mapping[str, str]) -> dict[
     return {"OMP_NUM_THREADS": str(threads), **base, **what.world.env(local_rank), "PYTHONUNBUFFERED": "1"}
 
 
-def _logs(what: Launch) -> list[tuple[Path, Path] | None]:
+def _logs(what: Launch, folder: Path | None) -> list[tuple[Path, Path] | None]:
     """Files for stdout and stderr of each rank, None for the first one, which is shown."""
     if what.world.nproc == 1:
         return [None]
-    folder = tempfile.mkdtemp(prefix="expkit-launch-") if what.stdout is None else ""
     out = what.stdout if what.stdout is not None else f"{folder}/rank{{rank}}.log"
     ranks = range(1, what.world.nproc)
     outs = [_filled(out, what.world, rank) for rank in ranks]

@@ -73,11 +73,25 @@ def shell(launched: list[Launched], folder: Path, script: str, *options: str, n:
 def test_each_rank_has_its_variables_a_session_and_a_log(launched: list[Launched], tmp_path: Path) -> None:
     script = "import os, sys; print(os.environ['RANK'], os.getsid(0) == os.getpid(), sys.argv[1:], sys.stdin.read())"
     (tmp_path / "mine.py").write_text(script)
-    launched.append(Launched(tmp_path, "-n", "3", "mine.py", "-n", "5", "$HOME"))
+    launched.append(Launched(tmp_path, "-n", "3", "--stdout", "rank{rank}.log", "mine.py", "-n", "5", "$HOME"))
     code, out, err = launched[0].end()
     assert (code, err) == (0, "")
     assert out == "0 True ['-n', '5', '$HOME'] \n"
-    assert [launched[0].log(rank)[:6] for rank in (1, 2)] == ["1 True", "2 True"]
+    assert [(tmp_path / f"rank{rank}.log").read_text()[:6] for rank in (1, 2)] == ["1 True", "2 True"]
+
+
+def test_a_launch_that_went_well_leaves_no_logs_behind_and_one_that_failed_does(
+    launched: list[Launched], tmp_path: Path
+) -> None:
+    assert shell(launched, tmp_path, "echo fine").end()[0] == 0
+    assert list(tmp_path.iterdir()) == []
+    code, _, err = shell(launched, tmp_path, "echo fine", "-v").end()
+    (kept,) = tmp_path.glob("expkit-launch-*/rank1.log")
+    assert (code, kept.read_text(), str(kept) in err) == (0, "fine\n", True)
+    (tmp_path / "failed").mkdir()
+    failed = shell(launched, tmp_path / "failed", "[ $RANK = 1 ] && { echo why; exit 3; }; sleep 20")
+    assert failed.end()[0] == 3
+    assert failed.log(1) == "why\n"
 
 
 def test_names_of_logs_are_the_user_s(launched: list[Launched], tmp_path: Path) -> None:
