@@ -22,7 +22,9 @@ def apply_channels_last(model: nn.Module) -> int:
 
 def to_channels_last(inputs: Tensor) -> Tensor:
     """Images (N, C, H, W) with their channels last; anything else, and what is so already, is given back as it is."""
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
+    if getattr(inputs, "ndim", 0) != 4:
+        return inputs
+    return inputs.contiguous(memory_format=torch.channels_last)
 
 
 def _is_channels_last(tensor: Tensor) -> bool:

@@ -39,7 +39,7 @@ def loss(state: State) -> Any:
 def loss_function(given: LossFn | None, state: State) -> LossFn:
     """What was given, else the model's own, else the default: as a function of (outputs, targets)."""
     own: Any = getattr(state.model, "loss", None) if given is None else given
-    if own is None:
+    if not callable(own):  # some modules keep the last value under that name
         return cross_entropy
     if takes_batch(own):
         return _with_batch(own, state)

@@ -172,6 +172,17 @@ def test_a_loss_given_goes_before_the_models_own() -> None:
     assert torch.equal(weights(fitted(Wrong(), loss_fn=nn.functional.cross_entropy)), weights(PLAIN))
 
 
+def test_a_module_that_keeps_a_value_called_loss_has_no_loss_function() -> None:
+    class Keeping(Wrapped):
+        loss: Any = None
+
+        def forward(self, x: Any) -> Any:
+            self.loss = x.sum()
+            return self.net(x)
+
+    assert torch.equal(weights(fitted(Keeping())), weights(PLAIN))
+
+
 def test_the_protocol_of_models_that_take_batches() -> None:
     model = Protocol()
     t = fitted(model, eval_dataloader=batches(2))
