@@ -60,6 +60,13 @@ class ProgressiveResizing(Algorithm):
             self._shrink(state, full, size)
             self.effective = True
 
+    def state_dict(self) -> dict[str, Any]:
+        """The size that was logged last, so that a resumed training logs it no second time."""
+        return {"size": self._size}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._size = state["size"]
+
     def _shrink(self, state: Any, full: tuple[int, int], size: tuple[int, int]) -> None:
         from expkit.functional import progressive_resizing as functional
 

@@ -58,6 +58,13 @@ class SeqLengthWarmup(Algorithm):
             self._shorten(state, inputs, length)
             self.effective = True
 
+    def state_dict(self) -> dict[str, Any]:
+        """The length that was logged last, so that a resumed training logs it no second time."""
+        return {"length": self._length}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._length = state["length"]
+
     def _shorten(self, state: Any, inputs: Any, length: int) -> None:
         """All that has a number for each token goes along: targets, masks of attention."""
         from expkit.functional import seq_length_warmup as functional

@@ -91,7 +91,7 @@ def _show_trial(store: Store, found: Found, as_json: bool) -> None:
         print("\n".join(lines_of(known)))
         if known["replicates"]:
             last = known["replicates"][-1]
-            say(f"next: {next_command(found.id12, last['replicate'], last['state'], known['sweeps'])}")
+            say(f"next: {next_command(store, found.id12, last['replicate'], last['state'], known['sweeps'])}")
     for unreadable in store.set_aside:
         say(f"set aside: {unreadable}")
 
@@ -131,7 +131,12 @@ def _replicate_lines(each: dict[str, Any]) -> Iterator[str]:
         yield f"  without effect: {', '.join(without)}"
     for name, value in sorted((each.get("final") or {}).items()):
         yield f"  {name} {value:.6g}"
+    for one in each["continued"]:
+        goes_on = f"went on from batch {one['batch']} of attempt {one['continues']}"
+        yield f"  attempt {one['attempt']} {goes_on if one['continues'] else 'started over'}"
     yield f"  files: {each['folder']}"
+    for path in each["checkpoints"]:
+        yield f"  checkpoint: {path}"
     if each["log"]:
         yield f"  log: {each['log']}"
 

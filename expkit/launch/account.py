@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from expkit.launch.progress import progress_of
+from expkit.launch.resume import checkpoints, continued
 from expkit.store.records import Status
 from expkit.store.store import Store
 
@@ -36,13 +38,15 @@ def sweeps_of(store: Store, id12: str) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def next_command(id12: str, replicate: int, state: str, sweeps: list[dict[str, Any]]) -> str:
+def next_command(store: Store, id12: str, replicate: int, state: str, sweeps: list[dict[str, Any]]) -> str:
     """What a person would like to do about a replicate in this state."""
     if state in ("claimed", "running"):
         return f"expkit logs {id12} r{replicate} -f"
     if state == "complete":
         return f"expkit rerun {id12} --verify"
     file = next((s["file"] for s in sweeps if s["replicate"] == replicate and s["role"] != "pilot"), None)
+    if file is None and replicate == 0 and state in ("interrupted", "lost"):
+        return f"expkit run {store.layout.recipe(id12)}"
     if file is None:
         return f"expkit rerun {id12}"
     return f"expkit sweep {file}{f' --retry {state}' if state in ('failed', 'diverged') else ''}"
@@ -62,6 +66,8 @@ def _replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:
         "attempts": len(attempts),
         "folder": str(folder),
         "log": str(log) if log is not None and log.exists() else None,
+        "continued": [dataclasses.asdict(one) for one in continued(store, id12, replicate)],
+        "checkpoints": [str(path) for path in checkpoints(store, id12, replicate)],
         **(_of_status(status) if status else {}),
     }
 

@@ -40,8 +40,9 @@ class Attempt:
 
     @property
     def recipe(self) -> Path:
-        """The trial's resolved recipe."""
-        return self.store.layout.recipe(self.id12)
+        """The resolved recipe: the trial's, or one of its own that saves or watches otherwise."""
+        own = Layout.own_recipe(self.folder)
+        return own if own.exists() else self.store.layout.recipe(self.id12)
 
     @property
     def trust(self) -> tuple[str, ...]:
@@ -57,6 +58,11 @@ class Attempt:
     def resumed(self) -> bool:
         """Whether this attempt continues another."""
         return self.record["from"] is not None
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The one to begin with, where there is one."""
+        return Layout.checkpoints(self.folder) / self.record["checkpoint"] if self.resumed else None
 
     @property
     def driver_owner(self) -> Owner:

@@ -31,8 +31,13 @@ def compose(
     trust: Iterable[str],
     loggers: Iterable[LoggerDestination],
     setup_started: float | None = None,
+    checkpoints: Path | None = None,
+    begin_with: Path | None = None,
 ) -> Trainer:
-    """The trainer of a trial on this rank; model weights are drawn from the stream (seed, "init")."""
+    """The trainer of a trial on this rank; model weights are drawn from the stream (seed, "init").
+
+    `checkpoints`: the folder for those that the recipe asks for. `begin_with`: the one that training goes on from.
+    """
     allowed = tuple(trust)
     seed_default(torch.device("cpu"), recipe.seed, "init")
     seed_python(recipe.seed, "init")
@@ -45,7 +50,7 @@ def compose(
         optimizers=_optimizer(recipe.optimizer, allowed, model),
         schedulers=[_of(s, "schedulers", Scheduler, allowed) for s in (recipe.scheduler,) if s is not None],
         algorithms=_all_of(recipe.algorithms, "algorithms", Algorithm, allowed),
-        callbacks=_all_of(recipe.callbacks, "callbacks", Callback, allowed),
+        callbacks={**_all_of(recipe.callbacks, "callbacks", Callback, allowed), **_saver(recipe, checkpoints)},
         loggers=tuple(loggers),
         max_duration=settings.max_duration,
         ssr=settings.ssr,
@@ -57,6 +62,7 @@ def compose(
         eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,
+        load_path=begin_with and _escaped(begin_with),
         allow=[(default_label(a), default_label(b)) for a, b in recipe.allow],
     )
 
@@ -83,6 +89,23 @@ def _optimizer(component: Component, trust: tuple[str, ...], model: torch.nn.Mod
     if isinstance(made, Optimizer):
         return made.build(model.parameters())
     return _called(made, component)(model.parameters())
+
+
+def _saver(recipe: Recipe, folder: Path | None) -> dict[str, Callback]:
+    """What saves as the recipe says, after all other callbacks; nothing where no checkpoint is kept."""
+    asked, primary = recipe.trainer.checkpoint, recipe.metrics.primary
+    if folder is None or asked.keep == "none":
+        return {}
+    best = {"keep_best": 1, "best_metric": primary.name, "best_mode": primary.mode} if asked.keep == "best" else {}
+    settings = {"folder": _escaped(folder), "save_interval": asked.every, "keep_last": 1, "overwrite": True, **best}
+    saver = plugins.build("callbacks", "checkpoint_saver", settings)
+    assert isinstance(saver, Callback)
+    return {"trainer.checkpoint": saver}
+
+
+def _escaped(path: Path) -> str:
+    """A path that is no text with placeholders, whatever the runs folder is called."""
+    return str(path).replace("{", "{{").replace("}", "}}")
 
 
 def _all_of(components: Mapping[str, Component], kind: str, contract: type[P], trust: tuple[str, ...]) -> dict[str, P]:

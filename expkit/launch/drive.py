@@ -17,6 +17,8 @@ from expkit.launch import leftovers
 from expkit.launch.executor import Executor, Outcome
 from expkit.launch.fail_fast import CONSECUTIVE, FailFast
 from expkit.launch.ranks import sentence, to_blame
+from expkit.launch.resume import CONTINUED, Origin, origin, take_over
+from expkit.launch.trials import write_own_recipe
 from expkit.plan.trial import Cell
 from expkit.store.claims import Claim
 from expkit.store.owner import Owner
@@ -178,19 +180,34 @@ class Drive:
 
     def _submit(self, job: Job, claim: Claim) -> None:
         self._end_leftovers(job)
+        start = self._start_of(job)
         order = dataclasses.asdict(self._order)
         driver = order.pop("driver")
         owner = dataclasses.asdict(Owner.this_process())
         dirty = self._provenance.get("git", {}).get("dirty")
         attempt = self._store.new_attempt(
             job.id12, job.replicate, driver, driver_owner=owner, dirty=dirty, created_utc=now_utc(),
-            nproc=job.cell.trial.recipe.runtime.nproc, **order
+            nproc=job.cell.trial.recipe.runtime.nproc, continues=start.continues, checkpoint=start.name,
+            passed_over=start.passed_over, **order
         )  # fmt: skip
+        take_over(self._store, job.id12, job.replicate, start, attempt)
+        write_own_recipe(self._store, job.cell.trial, attempt)
         self._store.write_provenance(job.id12, job.replicate, self._provenance, driver=driver)
         self._running[attempt] = (job, claim)
         self._executor.submit(attempt)
         self.num_started += 1
         self._listener.started(job, attempt)
+
+    def _start_of(self, job: Job) -> Origin:
+        """Where the attempt begins; under `exclusive` times must be of one piece, so it starts over."""
+        before = self._store.read_status(job.id12, job.replicate)
+        begun = self._store.attempts(job.id12, job.replicate)
+        if self._order.exclusive or not begun or (before is not None and before.state not in CONTINUED):
+            return Origin()
+        start = origin(self._store, job.id12, job.replicate, job.cell.trial.recipe.runtime.nproc)
+        if (sentence := start.sentence()) is not None:
+            self._listener.note(f"{job.name()}: {sentence}")
+        return start
 
     def _not_ours(self, job: Job) -> None:
         """Another driver has it, or has brought it to an end since we looked."""

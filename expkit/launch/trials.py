@@ -9,8 +9,10 @@ from expkit.errors import UsageError
 from expkit.plan.trial import Cell, Trial
 from expkit.spec.dump import dump_recipe, recipe_to_json
 from expkit.spec.identity import identity, trial_id
-from expkit.spec.recipe import Checkpoint, Recipe
+from expkit.spec.recipe import Recipe
 from expkit.spec.trust import Trust
+from expkit.store.atomic import write_text
+from expkit.store.layout import Layout
 from expkit.store.records import TrialRecord
 from expkit.store.store import Store
 
@@ -34,6 +36,13 @@ def add(store: Store, trials: Iterable[Trial]) -> None:
             store.add_trial(record_of(trial), dump_recipe(trial.recipe))
 
 
+def write_own_recipe(store: Store, trial: Trial, attempt_dir: Path) -> None:
+    """Beside an attempt, where what is asked for now is not what the trial's folder says: checkpoints, threads, ..."""
+    text = dump_recipe(trial.recipe)
+    if text != store.layout.recipe(trial.id12).read_text(encoding="utf-8"):
+        write_text(Layout.own_recipe(attempt_dir), text)
+
+
 def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:
     """UsageError for what a recipe may say and this version does not do, rather than a trial that ignores it."""
     for recipe in (trial.recipe for trial in trials):
@@ -41,8 +50,6 @@ def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:
         several = f"trainer.microbatch is auto and runtime.nproc {runtime.nproc}; use one rank, or a number of samples"
         asked = {
             several: trainer.microbatch == "auto" and runtime.nproc > 1,
-            "trainer.checkpoint asks for checkpoints; use {every: null, keep: none}": trainer.checkpoint
-            != Checkpoint(),
         }
         for sentence in (sentence for sentence, holds in asked.items() if holds):
             raise UsageError(f"this version cannot run {recipe.name}: {sentence}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from expkit.analysis.phrases import TIMING_REASONS
 from expkit.launch.account import next_command, sweeps_of
 from expkit.launch.progress import last_lines, progress_of
+from expkit.launch.resume import continued, origin
 from expkit.store.claims import UNSEEN_LOST_S
 from expkit.store.owner import Owner
 from expkit.store.records import Status
@@ -61,10 +62,10 @@ def why(store: Store, id12: str, replicate: int) -> Why:
         status.cause if status else None,
         _sentence(store, id12, replicate, state, status, len(attempts)),
         status.message if status else None,
-        (*unreadable, *(_remarks(status) if status else ())),
+        (*unreadable, *_beginnings(store, id12, replicate), *(_remarks(status) if status else ())),
         tuple(last_lines(log, NUM_LINES)) if log and state in SHOWS_LOG else (),
         str(log) if log and log.exists() else None,
-        next_command(id12, replicate, state, sweeps),
+        next_command(store, id12, replicate, state, sweeps),
     )
 
 
@@ -83,16 +84,18 @@ def _sentence(store: Store, id12: str, replicate: int, state: str, status: Statu
     batch, of = progress_of(store.layout, id12, replicate)
     done = f", batch {batch} of {of}" if of else ""
     tried = f" in attempt {attempts}" if attempts > 1 else ""
+    again = _again(store, id12, replicate) if state in ("lost", "interrupted") and attempts else ""
     match state:
         case "failed":
             return f"it failed{tried}: {CAUSES.get(status.cause or '', 'nobody could say why')}{done}"
         case "lost":
             since = status.started_utc or status.created_utc
-            return f"it was {status.state} since {since}{done}, and {gone_because(status.owner)}; {_NO_RESULT}"
+            gone = gone_because(status.owner)
+            return f"it was {status.state} since {since}{done}, and {gone}; it left no result, and {again}"
         case "claimed" | "running":
             return f"it is {state}{tried} as process {status.pid} of {status.host}{done}"
         case "interrupted":
-            return f"it was asked to stop{done}; running its sweep again goes on with it"
+            return f"it was asked to stop{done}; {again}"
         case "diverged":
             return f"its training loss stopped being a finite number{tried}, which is a result"
         case "pruned":
@@ -100,7 +103,15 @@ def _sentence(store: Store, id12: str, replicate: int, state: str, status: Statu
     return f"it is complete{tried} since {status.ended_utc}"
 
 
-_NO_RESULT = "it left no result; running its sweep again starts it anew"
+def _again(store: Store, id12: str, replicate: int) -> str:
+    """What running it once more will do, if it is asked for in the way it was last time."""
+    record = store.read_attempt(store.layout.attempt(id12, replicate, store.attempts(id12, replicate)[-1])) or {}
+    if record.get("exclusive"):
+        return "running it again starts it over, for under timing: exclusive its time must be of one piece"
+    start = origin(store, id12, replicate, record.get("nproc", 1))
+    passed_over = "".join(f"{one}; " for one in start.passed_over)
+    goes_on = f"goes on from batch {start.batch}, where its newest whole checkpoint stands"
+    return f"{passed_over}running it again {goes_on if start.name else 'starts it over'}"
 
 
 def gone_because(owner: Owner) -> str:
@@ -118,6 +129,13 @@ def _pending(store: Store, id12: str, replicate: int) -> str:
         return "it has not been started, and no sweep's plan has it"
     at = places[0]
     return f"it has not been started; it is number {at['position'] + 1} of {at['of']} in sweep {at['sweep']}"
+
+
+def _beginnings(store: Store, id12: str, replicate: int) -> Iterator[str]:
+    for one in continued(store, id12, replicate):
+        what = f"went on from batch {one.batch} of attempt {one.continues}" if one.continues else "started over"
+        if one.continues or one.passed_over:
+            yield "; ".join([f"attempt {one.attempt} {what}", *one.passed_over])
 
 
 def _remarks(status: Status) -> Iterator[str]:

@@ -27,12 +27,14 @@ from expkit.launch.failure import DISK_FULL, cause_of, message_of
 from expkit.launch.neighbours import Neighbours
 from expkit.launch.ranks import write_failure
 from expkit.launch.reference import Reference, measure
+from expkit.launch.resume import forget
 from expkit.launch.setting import setting, setting_hash
 from expkit.launch.sources import Versions, code_sha, versions
 from expkit.launch.timing import reasons
 from expkit.launch.watch import Asked, Heart
 from expkit.spec.files import load_recipe
 from expkit.spec.recipe import Recipe
+from expkit.store.layout import Layout
 from expkit.store.lock import lock_dir
 from expkit.trainer.devices import device_of
 from expkit.trainer.logger import LoggerDestination
@@ -55,6 +57,8 @@ def _lead(attempt: Attempt) -> int:
         try:
             attempt.begin()
             measured = _train(attempt, asked, heart, neighbours)
+            kept = measured.recipe.trainer.checkpoint.keep != "none"
+            forget(attempt.store, attempt.id12, attempt.replicate, but=attempt.record["attempt"] if kept else None)
         except BaseException as e:  # SystemExit and KeyboardInterrupt of the user's code as well
             return _failed(attempt, asked, e)
         batch = measured.trainer.state.timestamp.batch
@@ -185,11 +189,13 @@ def _fit(
 ) -> Trainer:
     """Train to the end; the trainer is closed, so the last metrics are on disk."""
     dist.initialize(device_of(recipe.runtime.device).type)
-    trainer = compose(recipe, trust=attempt.trust, loggers=loggers, setup_started=started_s)
+    trainer = compose(recipe, trust=attempt.trust, loggers=loggers, setup_started=started_s,
+                      checkpoints=Layout.checkpoints(attempt.folder), begin_with=attempt.checkpoint)  # fmt: skip
     try:
         heart.watch(trainer)
         asked.watch(trainer)
-        trainer.fit()
+        if not attempt.resumed or trainer.state.fit_open:  # else it ended before it could write that it had
+            trainer.fit()
     finally:
         trainer.close()
     return trainer

@@ -73,12 +73,22 @@ class Data:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """When the state of training is saved."""
+    """When the state of training is saved, into the folder `checkpoints` of an attempt, and what of it stays.
+
+    A trial that is interrupted saves as well, and running it again goes on from there; under `run.timing: exclusive` it
+    starts over. Checkpoints change no bit of training and are not in a trial's id. `expkit plan` shows the disk they
+    take.
+    """
 
     every: Interval | None = None
-    """Distance between two checkpoints; null saves at the end only, where `keep` is not none."""
+    """Distance between two checkpoints; null saves at the end only."""
     keep: Literal["last", "best", "none"] = "none"
-    """Which checkpoint stays on disk."""
+    """Which of them stay on disk: last, the newest one; best, also the best one in metrics.primary of those saved right
+    after an evaluation; none, no checkpoint is written at all."""
+
+    def __post_init__(self) -> None:
+        if self.every is not None and self.keep == "none":
+            raise ValueError(f"every is {self.every}, but keep is none, so nothing would be saved; use keep: last")
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  study.journal  report/
 trials/<id12>/   trial.json  recipe.yaml
    r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
-      attempts/<k>/  attempt.json  events.jsonl  rank<r>.log  rank<r>.failure.json  metrics-000000.parquet ...
-                     checkpoints/  profile/
+      attempts/<k>/  attempt.json  recipe.yaml  events.jsonl  rank<r>.log  rank<r>.failure.json
+                     metrics-000000.parquet ...  checkpoints/  profile/
 provenance/<hash>.json    what many replicates share
 """
 
@@ -122,6 +122,11 @@ class Layout:
     def attempt_record(attempt_dir: Path) -> Path:
         """How the attempt was started, and which one it continues."""
         return attempt_dir / "attempt.json"
+
+    @staticmethod
+    def own_recipe(attempt_dir: Path) -> Path:
+        """The resolved recipe of this attempt, where it is not the trial's in all that no id depends on."""
+        return attempt_dir / "recipe.yaml"
 
     @staticmethod
     def events(attempt_dir: Path) -> Path:

@@ -78,6 +78,7 @@ class MetricsWriter:
         self._stamps: list[tuple[float, ...]] = []  # in the order of Stamp
         self._counts: list[int] = []  # scalars of each stamp
         self._part = _next_part(attempt_dir, rank)
+        self._unsynced: list[Path] = []
         self._due = perf_counter() + FLUSH_S
 
     def log(
@@ -129,17 +130,23 @@ class MetricsWriter:
                 beside.unlink(missing_ok=True)
                 raise
             self._part += 1
+            self._unsynced.append(path)
             for buffer in (self._names, self._values, self._stamps, self._counts):
                 buffer.clear()
         self._due = perf_counter() + FLUSH_S
 
-    def close(self) -> None:
+    def sync(self) -> None:
         """Flush, and see to it that all parts survive a power cut."""
         self.flush()
-        for part in self._dir.iterdir():
-            if METRICS.fullmatch(part.name):
+        if self._unsynced:
+            for part in self._unsynced:
                 _sync(part)
-        sync_folder(self._dir)
+            sync_folder(self._dir)
+            self._unsynced.clear()
+
+    def close(self) -> None:
+        """Nothing is left in the buffer."""
+        self.sync()
 
     def _table(self) -> pa.Table:
         n = len(self._values)

@@ -10,7 +10,7 @@ UNBOUNDED = 2**63 - 1
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of an attempt with `after < batch <= upto` count, the others are superseded."""
+    """Rows of an attempt with `after < batch <= upto` count; at `after` those that the continued one does not have."""
 
     attempt: int
     after: int

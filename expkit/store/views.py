@@ -165,7 +165,15 @@ VIEWS = (
 
 WHOLE = f"SELECT {', '.join(METRICS)}, false AS superseded FROM _metrics"
 """Every replicate has one attempt: all rows count, and nothing needs to be looked up."""
-STITCHED = f"""SELECT {", ".join(f"m.{c}" for c in METRICS)},
-  coalesce(m.batch <= s.after OR m.batch > s.upto, false) AS superseded
-  FROM _metrics m LEFT JOIN _spans s ON m.id = s.id AND m.replicate = s.replicate AND m.attempt = s.attempt"""
-"""Some have several: `_spans` says which batches of which attempt count."""
+STITCHED = f"""WITH seam AS (
+  SELECT m.id, m.replicate, m.rank, m.batch, m.name, min(m.attempt) AS attempt
+  FROM _metrics m JOIN _spans s ON m.id = s.id AND m.replicate = s.replicate AND m.attempt = s.attempt
+    AND m.batch = s.upto
+  GROUP BY ALL)
+SELECT {", ".join(f"m.{c}" for c in METRICS)},
+  coalesce(m.batch < s.after OR m.batch > s.upto OR seam.attempt < m.attempt, false) AS superseded
+  FROM _metrics m LEFT JOIN _spans s ON m.id = s.id AND m.replicate = s.replicate AND m.attempt = s.attempt
+  LEFT JOIN seam ON m.batch = s.after AND m.id = seam.id AND m.replicate = seam.replicate AND m.rank = seam.rank
+    AND m.batch = seam.batch AND m.name = seam.name"""
+"""Some have several: `_spans` says which batches of which attempt count. At the batch where one goes on from another
+both may have logged: what was logged at work on the next batch, or at the end of an epoch. It counts once."""

@@ -93,13 +93,6 @@ def test_a_trial_that_fails_is_exit_1_with_its_cause_and_runs_again_when_asked(l
     assert lab.call("run", "tiny", "--seed", "4").returncode == 0
 
 
-@pytest.mark.parametrize("override", ["trainer.checkpoint={keep: last}"])
-def test_what_this_version_cannot_do_is_refused_and_not_ignored(lab: Lab, override: str) -> None:
-    done = lab.call("run", "tiny", "--seed", "9", "--set", override)
-    assert done.returncode == 2
-    assert override.split("=")[0] in done.stderr
-
-
 def test_statuses_that_run_again_are_those_without_a_result() -> None:
     assert "complete" not in MISSING
     assert Status("interrupted", 1).state in MISSING

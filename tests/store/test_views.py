@@ -352,6 +352,24 @@ def test_attempts_are_stitched(tmp_path: Path, plan: Any, counted: list[int]) ->
         assert superseded == [{"n": everything - len(counted)}]
 
 
+def test_what_both_log_at_the_batch_where_one_goes_on_from_the_other_counts_once(tmp_path: Path) -> None:
+    """A killed attempt may have begun the next batch, one that was stopped has not; its successor logs it (again)."""
+    store = Store(tmp_path)
+    logged = [(None, {"loss": [1, 2, 3], "size": [2]}), ((1, 2), {"size": [2], "epochs": [2]}),
+              ((2, 2), {"loss": [3], "size": [2], "epochs": [2]})]  # fmt: skip
+    for k, (continues, series_of) in enumerate(logged, 1):
+        writer = MetricsWriter(store.new_attempt(ID12, 0, "driver", continues=continues), ID12, 0, k)
+        for name, batches in series_of.items():
+            for batch in batches:
+                writer.log_many({name: float(k)}, Stamp(batch, 0, 0, 0, 0, 0.0, 0.0, 0.0))
+        writer.close()
+    with connect(tmp_path) as con:
+        rows = con.rows("SELECT name, batch, attempt FROM metrics ORDER BY ALL")
+    assert [tuple(row.values()) for row in rows] == [
+        ("epochs", 2, 2), ("loss", 1, 1), ("loss", 2, 1), ("loss", 3, 3), ("size", 2, 1),
+    ]  # fmt: skip
+
+
 def test_aligned_shows_the_last_known_value_and_nothing_after_the_end(tmp_path: Path) -> None:
     series(tmp_path, (1.0, 2.0, 3.0, 4.0), (25.0, 50.0, 75.0, 100.0))
     series(tmp_path, (5.0, 6.0), (10.0, 50.0), id12="f" * 12)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -13,8 +12,9 @@ from torch import Tensor
 
 from expkit.errors import CheckpointError
 from expkit.trainer.checkpoint import checks
-from expkit.trainer.checkpoint.manifest import MAX_JSON_BYTES, Manifest
+from expkit.trainer.checkpoint.manifest import MAX_JSON_BYTES
 from expkit.trainer.checkpoint.tree import Packing, unpack
+from expkit.trainer.checkpoint.verify import digest
 
 
 def write_files(folder: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -45,29 +45,6 @@ def read_files(folder: Path, rank: int) -> dict[str, Any]:
     with checks.blaming(str(path)):
         packed = checks.mapping(checks.json_of(path.read_bytes()), "the whole")
         return checks.mapping(unpack(packed, _read_tensors(folder / f"rank{rank}.safetensors")), "the whole")
-
-
-def verify(folder: Path, manifest: Manifest) -> None:
-    """CheckpointError unless every file is there as the manifest says, byte by byte."""
-    needed = {f"rank0.{kind}" for kind in ("json", "safetensors")}
-    if missing := needed - manifest.files.keys():
-        raise CheckpointError(f"{folder} is damaged: its manifest names no {min(missing)}")
-    for name, facts in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise CheckpointError(f"{folder} is damaged: {name} is not there")
-        if name.endswith(".json") and facts["size"] > MAX_JSON_BYTES:
-            raise CheckpointError(f"{path} is larger than any that we write, {facts['size']} bytes")
-        if (size := path.stat().st_size) != facts["size"]:
-            raise CheckpointError(f"{folder} is damaged: {name} has {size} bytes instead of {facts['size']}")
-        if digest(path) != facts["sha256"]:
-            raise CheckpointError(f"{folder} is damaged: the content of {name} is not what was written")
-
-
-def digest(path: Path) -> str:
-    """sha256 of a file's content."""
-    with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from expkit.errors import CheckpointError
 from expkit.store.atomic import sync_folder, write_text
-from expkit.trainer.checkpoint.files import verify
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
 from expkit.trainer.checkpoint.manifest import FILE, read_manifest
+from expkit.trainer.checkpoint.verify import verify
 
 LATEST = "latest"
 """A text file with the name of the newest checkpoint; for readers, the manifests decide."""

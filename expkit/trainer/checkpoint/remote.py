@@ -17,11 +17,11 @@ from typing import Any
 
 from expkit.errors import CheckpointError, EnvironmentFault
 from expkit.provenance import without_userinfo
-from expkit.trainer.checkpoint.files import verify
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
 from expkit.trainer.checkpoint.local import LATEST
 from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest
 from expkit.trainer.checkpoint.uri import file_system
+from expkit.trainer.checkpoint.verify import verify
 
 _PAUSES_S = (1.0, 4.0)  # before the second and the third try of an upload
 
