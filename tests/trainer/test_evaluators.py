@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import expkit
 from expkit.callbacks.early_stopper import EarlyStopper
 from expkit.errors import ExpkitError, UsageError
 from expkit.trainer.callback import Callback
+from expkit.trainer.checkpoint.manifest import read_manifest, value_to_rank
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.trainer import Trainer
@@ -234,3 +236,36 @@ def test_what_is_no_number_is_said_with_its_name(value: Any) -> None:
 def test_the_face_has_evaluators_and_data_specs() -> None:
     assert expkit.Evaluator is Evaluator
     assert expkit.DataSpec is DataSpec
+
+
+def two() -> list[Evaluator]:
+    return [Evaluator("often", batches(1), eval_interval="3ba"), Evaluator("rare", batches(1), eval_interval="5ba")]
+
+
+@pytest.mark.parametrize("start", [2, 3, 5, 8])
+def test_a_resumed_training_evaluates_each_where_it_would_have_been(tmp_path: Path, start: int) -> None:
+    settings = {"eval_dataloader": two(), "max_duration": "8ba"}
+    with trainer(save_folder=tmp_path, save_interval="1ba", **settings) as whole:
+        whole.fit()
+    memory = Memory()
+    with trainer(load_path=tmp_path / f"ep{start // 4}-ba{start}", loggers=[memory], **settings) as resumed:
+        if start < 8:
+            resumed.fit()
+    expected = {
+        "often/accuracy": [b for b in (3, 6, 8) if b > start],
+        "rare/accuracy": [b for b in (5, 8) if b > start],
+    }
+    assert moments(memory) == {name: found for name, found in expected.items() if found}
+    assert resumed.state.evaluated_at == whole.state.evaluated_at == {"often": 8, "rare": 8}
+    assert resumed.state.metrics == whole.state.metrics
+
+
+def test_a_checkpoint_ranks_by_a_metric_only_where_its_evaluator_has_just_run(tmp_path: Path) -> None:
+    with trainer(save_folder=tmp_path, save_interval="1ba", eval_dataloader=two(), max_duration="6ba") as t:
+        t.fit()
+    found = {}
+    for batch in range(1, 7):
+        manifest = read_manifest(tmp_path / f"ep{batch // 4}-ba{batch}")
+        found[batch] = [value_to_rank(manifest, f"{label}/accuracy") is not None for label in ("often", "rare")]
+    assert found == {1: [False, False], 2: [False, False], 3: [True, False], 4: [False, False], 5: [False, True],
+                     6: [True, True]}  # fmt: skip
