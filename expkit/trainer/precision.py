@@ -6,6 +6,7 @@ Nothing here touches torch's own switches: TF32 is as torch or the user has set 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import torch
 
 from expkit.errors import UsageError, unknown
 from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.checkpoint import checks
 from expkit.trainer.state import Precision
 
 _DTYPES = {"amp_bf16": torch.bfloat16, "amp_fp16": torch.float16}
@@ -79,13 +81,17 @@ class Scaler:
         return stepped
 
     def state_dict(self) -> dict[str, Any]:
-        """Scale, steps since it grew, steps left out."""
-        return {**self._scaler.state_dict(), "skipped": self.skipped}
+        """Scale, steps since it last changed, steps left out."""
+        return {"scale": self.scale, "steps": self._scaler.state_dict()["_growth_tracker"], "skipped": self.skipped}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there."""
-        self._scaler.load_state_dict({name: value for name, value in state.items() if name != "skipped"})
-        self.scale, self.skipped = float(self._scaler.get_scale()), int(state["skipped"])
+        scale = checks.number(state.get("scale"), "scale")
+        if not 0 < scale < math.inf:
+            raise ValueError(f"scale must be positive, but is {scale}")
+        steps, skipped = (checks.integer(state.get(name), name) for name in ("steps", "skipped"))
+        self._scaler.load_state_dict({**self._scaler.state_dict(), "scale": scale, "_growth_tracker": steps})
+        self.scale, self.skipped = scale, skipped
 
 
 def scaler_of(precision: Precision, device: torch.device, algorithms: Mapping[str, Algorithm]) -> Scaler | None:

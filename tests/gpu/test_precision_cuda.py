@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,6 +56,17 @@ def test_d29_the_scale_and_its_history_go_on_in_the_next_fit() -> None:
     assert once._loop.scaler and twice._loop.scaler
     assert once._loop.scaler.state_dict() == twice._loop.scaler.state_dict()
     assert torch.equal(weights(once), weights(twice))
+
+
+def test_the_scale_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    (whole, _), (begun, _) = overflowing("6ba"), overflowing("4ba")
+    whole.fit()
+    begun.fit()
+    path = begun.save_checkpoint(tmp_path / "saved")
+    ended = trainer(device="cuda", precision="amp_fp16", max_duration="6ba", load_path=path)
+    ended.fit()
+    assert ended.skipped_steps == whole.skipped_steps == 1
+    assert torch.equal(weights(ended), weights(whole))
 
 
 def test_fp32_products_are_not_of_tf32() -> None:

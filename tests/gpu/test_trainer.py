@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +62,21 @@ def test_evaluation_and_prediction_alone(device: str) -> None:
     outputs = done.predict(batches(2))
     assert [tuple(output.shape) for output in outputs] == [(6, 4), (6, 4)]
     assert {output.device.type for output in outputs} == {"cpu"}
+
+
+@pytest.mark.parametrize("then", ["there", "cpu"])
+def test_a_checkpoint_goes_on_there_to_the_bit_and_on_a_cpu_but_for_rounding(
+    then: str, device: str, tmp_path: Path
+) -> None:
+    whole = trained(device, 0.0 if then == "cpu" else 0.3, deterministic_mode=True, max_duration="7ba")
+    begun = trained(device, 0.0 if then == "cpu" else 0.3, deterministic_mode=True, max_duration="3ba")
+    path = begun.save_checkpoint(tmp_path / "saved")
+    ended = trained(device if then == "there" else "cpu", 0.0 if then == "cpu" else 0.3, deterministic_mode=True,
+                    max_duration="7ba", load_path=path)  # fmt: skip
+    assert ended.state.timestamp.batch == 7
+    if then == "there":
+        assert torch.equal(weights(ended), weights(whole))
+    assert torch.allclose(weights(ended).cpu(), weights(whole).cpu(), atol=1e-5)
 
 
 def images(count: int = 4) -> list[Any]:

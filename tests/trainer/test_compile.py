@@ -32,6 +32,7 @@ from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, batches, net, trainer, weights
 
 ROOT = Path(__file__).parents[2]
+EAGER = {"backend": "eager"}
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +144,18 @@ def test_nobody_listens_to_the_compiler_afterwards() -> None:
 class Fails(Callback):
     def batch_end(self, state: Any, logger: Any) -> None:
         raise ZeroDivisionError
+
+
+def test_a_checkpoint_of_compiled_training_goes_on_with_and_without_compiling(tmp_path: Path) -> None:
+    whole = trained(net(0.3), max_duration="7ba")
+    for name, first, then in (("a", EAGER, EAGER), ("b", EAGER, False), ("c", False, EAGER)):
+        begun = trained(net(0.3), max_duration="3ba", compile=first)
+        path = begun.save_checkpoint(tmp_path / name)
+        ended = trainer(net(0.3), max_duration="7ba", compile=then, load_path=path)
+        ended.fit()
+        assert torch.equal(weights(ended), weights(whole))
+        assert ended.clocks["compile_s"] >= begun.clocks["compile_s"]
+        assert ended.clocks["setup_s"] > 0
 
 
 class Replaces(Algorithm):

@@ -179,6 +179,16 @@ def test_the_state_of_a_scaler_makes_another_go_on_like_it() -> None:
     assert second.scale == 8.0
 
 
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [({"scale": "big"}, "scale must be a number"), ({"scale": 0.0}, "scale must be positive, but is 0.0"),
+     ({"scale": 1.0, "steps": -1}, "steps must be a whole number"), ({"scale": 1.0, "steps": 1}, "skipped must be")],
+)  # fmt: skip
+def test_a_state_that_nobody_wrote_is_refused(bad: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Scaler(torch.amp.GradScaler("cpu"), CPU).load_state_dict(bad)
+
+
 def stepped_with(scaler: Scaler, factor: float) -> bool:
     weight = nn.Parameter(torch.ones(()))
     optimizer = torch.optim.SGD([weight], lr=0.1)

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
 from torch import Tensor
 
 from expkit.trainer.checkpoint import checks
 
 if TYPE_CHECKING:
+    from expkit.trainer.precision import Scaler
     from expkit.trainer.state import State
 
 
@@ -137,7 +137,7 @@ class OptimizerState:
 class ScalerState:
     """The gradient scaler, where there is one."""
 
-    def __init__(self, scaler: torch.amp.GradScaler | None) -> None:
+    def __init__(self, scaler: Scaler | None) -> None:
         self._scaler = scaler
 
     def state_dict(self) -> dict[str, Any]:
