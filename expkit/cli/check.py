@@ -13,6 +13,8 @@ from expkit.cli.options import Json, Preset, Set, TrustImports, give, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from expkit.errors import Problem
+
 
 def check(
     files: Annotated[
@@ -31,13 +33,15 @@ def check(
     from expkit.errors import SpecError
 
     found: list[dict[str, Any]] = []
+    said: set[Problem] = set()
     for name in files:
         try:
             found.append({"file": name, "ok": True, **checked(name, sets or (), preset or (), trust_imports or ())})
         except SpecError as e:
             found.append({"file": name, "ok": False, "problems": [_as_json(p) for p in e.problems]})
             if not as_json:
-                say(str(e))
+                _say_once(name, e.problems, said)
+            said.update(e.problems)
     if as_json:
         give(found)
     else:
@@ -46,6 +50,15 @@ def check(
                 print(f"{one['file']}: {one['kind']} {one['name']}, {one['says']}")
     if not all(one["ok"] for one in found):
         raise typer.Exit(SpecError.exit_code)
+
+
+def _say_once(name: str, problems: Sequence[Problem], said: set[Problem]) -> None:
+    """What is wrong with one file; of what was said before, as of a recipe that two sweeps share, only where."""
+    for problem in problems:
+        if problem not in said:
+            say(str(problem))
+    if again := sorted({problem.file for problem in problems if problem in said}):
+        say(f"{name}: what is wrong with {', '.join(again)} stands above")
 
 
 def checked(name: str, sets: Sequence[str], presets: Sequence[str], trust: Sequence[str]) -> dict[str, Any]:

@@ -56,19 +56,27 @@ def load_draft(
 def load_tree(path: Path, problems: Problems, inside: tuple[Path, ...] = ()) -> Map:
     """The tree of a file laid over the files it extends."""
     root = normalised(read_file(path, problems))
-    real = path.resolve()
+    within = (*inside, path.resolve())
     base = Map({}, root.mark)
-    for file in _extended(root, problems):
-        other = (path.parent / file.text).resolve()
-        if other in (*inside, real):
-            problems.add(file.mark, "extends", f"{file.text} extends this file in turn; files cannot extend each other")
-        elif not other.is_file():
-            problems.add(file.mark, "extends", no_file(path.parent / file.text))
-        else:
-            above = load_tree(tidy(path.parent / file.text), problems, (*inside, real))
-            base = merged(base, above.without(*_NOT_INHERITED))
+    for file in _bases(root, path.parent, within, problems):
+        base = merged(base, load_tree(file, problems, within).without(*_NOT_INHERITED))
     merged_root = merged(base, root.without("extends"))
     return Map(merged_root.items, root.mark)
+
+
+def _bases(root: Map, folder: Path, inside: tuple[Path, ...], problems: Problems) -> list[Path]:
+    """The files that it extends; where one is not there, SpecError at once: its keys would seem to be missing."""
+    before = len(problems.found)
+    files = _extended(root, problems)
+    for file in files:
+        other = (folder / file.text).resolve()
+        if other in inside:
+            problems.add(file.mark, "extends", f"{file.text} extends this file in turn; files cannot extend each other")
+        elif not other.is_file():
+            problems.add(file.mark, "extends", no_file(folder / file.text))
+    if len(problems.found) > before:
+        problems.raise_if_any()
+    return [tidy(folder / file.text) for file in files]
 
 
 def _extended(root: Map, problems: Problems) -> list[Scalar]:

@@ -31,7 +31,7 @@ from expkit.spec.seeds import read_seeds
 from expkit.spec.sweep import Budget, Candidate, Level, Order, Report, Run, Sweep
 from expkit.spec.sweep_keys import KEYS, LATER, check_keys, read_design, supported
 from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar, Seq, kind, scalars
-from expkit.spec.trust import Trust
+from expkit.spec.trust import read_trust
 
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
 _OF_RECIPE = ("recipe", "set", "ablate", "parameters", "zip", "grids", "include", "exclude")
@@ -58,7 +58,7 @@ def load_sweep(
         _refuse_seed_references(draft, problems)
     records = {key: _record(key, root, problems) for key in _RECORDS}
     _check_run(records["run"], root, problems)
-    reader = _Reader(Path(path), root, draft or Draft(Map({}, root.mark), Trust()), problems)
+    reader = _Reader(Path(path), root, draft or _no_recipe(Path(path), root, trust_imports), problems)
     problems.raise_if_any()
     return reader.sweep(records)
 
@@ -237,6 +237,11 @@ def _draft(
     if own is not None and not isinstance(own, Map):
         problems.add(own.mark, "set", f"must be a map of dotted overrides, but got {kind(own)}")
     return files.load_draft(path, presets, [*([own] if isinstance(own, Map) else []), changes], trust_imports, problems)
+
+
+def _no_recipe(path: Path, root: Map, trust_imports: Sequence[str]) -> Draft:
+    """What stands in for a recipe that is not there, so that the rest of the sweep is checked as well."""
+    return Draft(Map({}, root.mark), read_trust(path.parent, trust_imports))
 
 
 def _recipe_file(folder: Path, name: str) -> Path:

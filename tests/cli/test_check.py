@@ -48,6 +48,21 @@ def test_all_problems_of_all_files_on_stderr_and_exit_2(lab: Lab) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_problem_that_several_files_share_is_said_once(lab: Lab) -> None:
+    lab.write("recipes/fashion_resnet.yaml", changed(RECIPE, ("depth: 8", "dept: 8")))
+    done = expkit(lab, "check", "fashion_resnet", "ablate")
+    assert done.stderr.count("unknown setting of resnet") == 1
+    assert "ablate: what is wrong with recipes/fashion_resnet.yaml stands above" in done.stderr
+
+
+def test_a_recipe_that_is_not_there_is_no_question_of_trust(lab: Lab) -> None:
+    lab.write("expkit.toml", 'trust = ["mylab.*"]\n')
+    own = ("ema: {half_life: 12ba}", '"py:mylab.noise:Noise": {}')
+    lab.write("sweeps/ablate.yaml", changed(SWEEP, own, ("fashion_resnet.yaml", "nope.yaml")))
+    (said,) = expkit(lab, "check", "ablate").stderr.splitlines()
+    assert said.startswith("sweeps/ablate.yaml:3:9: recipe: there is no file nope.yaml")
+
+
 def test_presets_that_are_not_asked_for_are_checked_too(lab: Lab) -> None:
     lab.write("bad.yaml", changed(RECIPE, ("{smoke: {trainer.max_duration", "{smoke: {trainer.max_duratio")))
     done = expkit(lab, "check", "bad.yaml")

@@ -8,7 +8,8 @@ import pytest
 
 from expkit.errors import SpecError
 from expkit.spec.files import find_file, load_recipe
-from tests.spec.lab import RECIPE, Lab, changed
+from expkit.spec.sweep_file import load_sweep
+from tests.spec.lab import RECIPE, SWEEP, Lab, changed
 
 
 def test_a_recipe_has_every_default_filled_in(lab: Lab) -> None:
@@ -99,6 +100,24 @@ def test_extends_refuses_circles_and_missing_files(lab: Lab) -> None:
     said = lab.said(caught.value)
     assert "recipes/b.yaml:3:11: extends: a.yaml extends this file in turn; files cannot extend each other" in said
     assert any("there is no file c.yml" in line for line in said)
+
+
+def test_a_base_that_is_not_there_is_the_only_problem_and_not_the_keys_that_it_would_have(lab: Lab) -> None:
+    child = lab.write("recipes/child.yaml", "version: 1\nname: child\nextends: fashon.yaml\n")
+    lab.write("sweeps/s.yaml", changed(SWEEP, ("fashion_resnet.yaml", "child.yaml")))
+    for load in (lambda: load_recipe(child), lambda: load_sweep(lab.folder / "sweeps" / "s.yaml")):
+        with pytest.raises(SpecError) as caught:
+            load()
+        (said,) = lab.said(caught.value)
+        assert said.startswith("recipes/child.yaml:3:10: extends: there is no file fashon.yaml")
+
+
+def test_a_problem_inside_a_base_leaves_none_of_the_others_out(lab: Lab) -> None:
+    lab.write("recipes/base.yaml", changed(RECIPE, ("seed: 17", "seed: 17\nseed: 18")))
+    child = lab.write("recipes/child.yaml", "version: 1\nname: child\nextends: base.yaml\nsed: 3\n")
+    with pytest.raises(SpecError) as caught:
+        load_recipe(child)
+    assert [line.split(":")[0] for line in lab.said(caught.value)] == ["recipes/base.yaml", "recipes/child.yaml"]
 
 
 def test_presets_then_overrides(lab: Lab) -> None:
