@@ -238,7 +238,7 @@ def test_a_sample_that_comes_twice_in_an_epoch_gets_other_draws() -> None:
     assert len({tuple(row.tolist()) for row in seen[:3]}) == 3
 
 
-def test_skipping_loads_nothing() -> None:
+def test_skipping_loads_nothing_threads_3649_1090_and_2733() -> None:
     left, _ = run(SKIPPED["noisy"](), leave_at=4)
     loader = SKIPPED["noisy"]()
     t, _ = run(loader, then=left)
@@ -304,7 +304,7 @@ def test_a_loader_that_knows_its_place_goes_on_by_itself(leave_at: int) -> None:
     assert torch.equal(weights(again), weights(run(Stateful())[0]))
 
 
-def test_reading_a_stream_again_is_shown_and_not_billed() -> None:
+def test_reading_a_stream_again_is_shown_and_not_billed_thread_3860() -> None:
     left, _ = run(STREAMS["iterable"](), leave_at=8)
     memory = Memory()
     t, _ = run(STREAMS["iterable"](), then=left, loggers=[memory])
