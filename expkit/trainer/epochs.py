@@ -17,7 +17,7 @@ import torch
 from expkit.errors import Interruption
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.keyed import KeyedLoader, can_be_keyed
-from expkit.trainer.loader_failure import end_workers, raise_failure_of
+from expkit.trainer.loader_failure import end_workers, has_workers, raise_failure_of
 from expkit.trainer.logger import Logger
 from expkit.trainer.replay import replay
 from expkit.trainer.state import State
@@ -70,7 +70,7 @@ class Epochs:
 
     @contextlib.contextmanager
     def reading(self, state: State) -> Iterator[None]:
-        """While inside, workers may run. A stream stays open at the end, it could only be read again; see `close`."""
+        """While inside, workers may run. A stream that has none stays open: it could only be read again."""
         try:
             yield
         except BaseException as e:
@@ -79,7 +79,7 @@ class Epochs:
             self.close(state)
             raise_failure_of(e, state.timestamp)
             raise
-        if self._skips or self._stateful:
+        if self._skips or self._stateful or has_workers(self._iterator):
             self._remember()
             self.close(state)
 

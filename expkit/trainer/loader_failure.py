@@ -49,5 +49,10 @@ def _in_a_line(text: str) -> str:
 
 def end_workers(iterator: Any) -> None:
     """End the worker processes behind an iterator of a DataLoader, if it has any; waits for them."""
-    if hasattr(iterator, "_shutdown_workers"):  # dropping it is not enough: an error's traceback may still hold it
+    if has_workers(iterator):  # dropping it is not enough: an error's traceback may still hold it
         iterator._shutdown_workers()
+
+
+def has_workers(iterator: Any) -> bool:
+    """Whether this is an iterator of a DataLoader with processes of its own."""
+    return hasattr(iterator, "_shutdown_workers")
