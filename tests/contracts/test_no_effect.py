@@ -17,6 +17,8 @@ from expkit.testing.training import IMAGES, TOKENS, Bench
 from expkit.trainer.trainer import Trainer
 from tests.launch.lab import CODE, Lab
 
+pytestmark = pytest.mark.filterwarnings("ignore:seq_length_warmup found no sequences")  # it meets images here
+
 Batches = list[tuple[Tensor, Tensor]]
 
 

@@ -20,6 +20,8 @@ from expkit.testing.training import IMAGES, TOKENS, Bench, Training, bench_for, 
 from expkit.trainer import state as state_of_training
 from expkit.trainer.algorithm import Algorithm
 
+pytestmark = pytest.mark.filterwarnings("ignore:seq_length_warmup found no sequences")  # it meets images here
+
 FROM_THE_START: dict[str, dict[str, Any]] = {
     "ema": {"half_life": "2ba"},
     "mixup": {"alpha": 1.0},
