@@ -73,7 +73,7 @@ def trained(case: Case, *names: str) -> Trainer:
         optimizers=torch.optim.SGD(network.parameters(), lr=0.05), algorithms=methods,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "seq_length_warmup has no effect")
+        warnings.filterwarnings("ignore", "seq_length_warmup found no sequences")
         trainer.fit()
     return trainer
 

@@ -76,7 +76,7 @@ def drawn(names: tuple[str, ...], bench: Bench) -> Seen:
     network = bench.network()
     network.register_forward_pre_hook(at_forward)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "seq_length_warmup has no effect")
+        warnings.filterwarnings("ignore", "seq_length_warmup found no sequences")
         patch.setattr(state_of_training, "generator", recording)
         done = train([make(name) for name in names], bench=bench, model=network)
     streams: dict[str, list[Stream]] = {}
