@@ -23,6 +23,18 @@ def check_recipe(recipe: Recipe, draft: Draft, problems: Problems) -> None:
         if exclude_each_other(one, other) and not {(one.name, other.name), (other.name, one.name)} & {*recipe.allow}:
             message = f"cannot be used together with {one.label}; allow: [[{one.name}, {other.name}]] lifts that"
             problems.add(_at(draft, other), f"algorithms.{other.name}", message)
+    if recipe.trainer.precision == "amp_fp16" and (why := _no_fp16(recipe)):
+        node = find(draft.root, ["trainer", "precision"])
+        problems.add(node.mark if node else draft.root.mark, "trainer.precision", f"{why}; use amp_bf16 or fp32")
+
+
+def _no_fp16(recipe: Recipe) -> str | None:
+    """Why amp_fp16 could not be trained with, as far as a file tells."""
+    device = recipe.runtime.device.partition(":")[0]
+    if device not in ("auto", "cuda", "gpu"):
+        return f"amp_fp16 needs a CUDA device, but runtime.device is {device}"
+    again = [m.label for m in recipe.algorithms.values() if _needs_closure(m)]
+    return f"cannot be amp_fp16 with {again[0]}, which needs gradients more than once a step" if again else None
 
 
 def lacks(label: str, missing: Iterable[str], recipe: Recipe) -> str:
@@ -69,6 +81,12 @@ def _declared(method: Component, what: str) -> frozenset[str]:
         return frozenset()
     declared: frozenset[str] = getattr(plugins.load("algorithms", method.name), what, frozenset())
     return declared
+
+
+def _needs_closure(method: Component) -> bool:
+    if plugins.is_import_path(method.name):
+        return False
+    return bool(getattr(plugins.load("algorithms", method.name), "needs_closure", False))
 
 
 def _at(draft: Draft, method: Component) -> Mark:

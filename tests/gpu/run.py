@@ -33,6 +33,10 @@ def main(arguments: list[str]) -> int:
     env = environment(device)
     try:
         python = interpreter(device, env, LIMIT_S)
+        if python is None:
+            print("the torch of .venv sees no CUDA device; rm -r .venv, and give TORCH_INDEX=URL of its wheels",
+                  file=sys.stderr)  # fmt: skip
+            return 3
         left_s = LIMIT_S - (time.monotonic() - started_s)
         tests = [python, "-m", "pytest", "-q", "-o", "addopts=--import-mode=importlib -p no:cacheprovider", "tests/gpu"]
         code = subprocess.run([*tests, *arguments], cwd=ROOT, env=env, timeout=left_s).returncode
@@ -65,16 +69,20 @@ def environment(device: str) -> dict[str, str]:
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "OMP_NUM_THREADS": "1"}  # fmt: skip
 
 
-def interpreter(device: str, env: dict[str, str], limit_s: float) -> str:
-    """A Python with torch that sees the device, and with pytest; made where there is none."""
-    own = ROOT / ".venv" / "bin" / "python"
-    for python in (str(own), sys.executable):
-        if Path(python).exists() and subprocess.run(
-            [python, "-c", PROBE.format(device)], env=env, cwd=ROOT, capture_output=True
-        ).returncode == 0:  # fmt: skip
+def interpreter(device: str, env: dict[str, str], limit_s: float) -> str | None:
+    """A Python with torch that sees the device, and with pytest; made where there is none, None where that fails."""
+    own = str(ROOT / ".venv" / "bin" / "python")
+    for python in (own, sys.executable):
+        if can(python, device, env):
             return python
     subprocess.run(["make", ".venv/test", f"PYTHON={sys.executable}"], cwd=ROOT, check=True, timeout=limit_s)
-    return str(own)
+    return own if can(own, device, env) else None
+
+
+def can(python: str, device: str, env: dict[str, str]) -> bool:
+    """Whether the suite would run there."""
+    probe = [python, "-c", PROBE.format(device)]
+    return Path(python).exists() and subprocess.run(probe, env=env, cwd=ROOT, capture_output=True).returncode == 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 from expkit.errors import SpecError
 from expkit.spec.files import find_file, load_recipe
 from expkit.spec.sweep_file import load_sweep
-from tests.spec.lab import RECIPE, SWEEP, Lab, changed
+from tests.spec.lab import DOUBLES, RECIPE, SWEEP, Lab, RivalDouble, changed
 
 
 def test_a_recipe_has_every_default_filled_in(lab: Lab) -> None:
@@ -118,6 +118,27 @@ def test_a_problem_inside_a_base_leaves_none_of_the_others_out(lab: Lab) -> None
     with pytest.raises(SpecError) as caught:
         load_recipe(child)
     assert [line.split(":")[0] for line in lab.said(caught.value)] == ["recipes/base.yaml", "recipes/child.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["runtime.device=cpu"], "amp_fp16 needs a CUDA device, but runtime.device is cpu; use amp_bf16 or fp32"),
+        (["algorithms={twice: {}}"], "cannot be amp_fp16 with twice, which needs gradients more than once a step; use"),
+        (["runtime.device=gpu:one"], "runtime.device: must be auto, cpu, gpu, cuda, mps, tpu, hpu or neuron, gpu and"),
+    ],
+)
+def test_precision_and_device_are_checked_as_far_as_files_tell(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, overrides: list[str], message: str
+) -> None:
+    class Twice(RivalDouble):
+        conflicts = requires = frozenset()
+        needs_closure = True
+
+    monkeypatch.setitem(DOUBLES["algorithms"], "twice", Twice)
+    said = lab.recipe_problems(overrides=["trainer.precision=amp_fp16", *overrides])
+    assert any(message in line for line in said), said
+    assert lab.recipe(overrides=["trainer.precision=amp_fp16"]).trainer.precision == "amp_fp16"
 
 
 def test_presets_then_overrides(lab: Lab) -> None:
