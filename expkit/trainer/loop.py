@@ -145,7 +145,10 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     fire(Event.BEFORE_DATALOADER)
     state.batch = _next_batch(state, loop)
     clocks.switch("loop")
-    loop.counts = state.num_samples, state.data.num_tokens(state.batch)  # before algorithms change the batch
+    loop.counts = (
+        state.data.num_samples(state.batch),
+        state.data.num_tokens(state.batch),
+    )  # before algorithms change the batch
     if loop.counts[0]:  # none where other ranks have all there is of a short last batch
         fire(Event.AFTER_DATALOADER)
     fire(Event.BATCH_START)

@@ -74,12 +74,14 @@ def refuse_late_targets(outputs: Any, label: str) -> None:
 @functools.wraps(torch.nn.functional.cross_entropy)
 def cross_entropy(outputs: Any, targets: Any, **settings: Any) -> Any:
     """The default: the loss that outputs bring along, else cross entropy."""
-    if not isinstance(outputs, Tensor) and brings_loss(outputs):
-        return outputs["loss"]
+    if not isinstance(outputs, Tensor):
+        if brings_loss(outputs):
+            return outputs["loss"]
+        outputs = logits_of(outputs)
     if targets is None:
         raise UsageError("the batch has no targets for cross entropy: give the model a loss(outputs, batch), or say "
                          "DataSpec(dataloader, targets=...)")  # fmt: skip
-    return torch.nn.functional.cross_entropy(logits_of(outputs), targets, **settings)
+    return torch.nn.functional.cross_entropy(outputs, targets, **settings)
 
 
 def _with_batch(own: LossFn, state: State) -> LossFn:
