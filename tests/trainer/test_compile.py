@@ -241,6 +241,21 @@ def test_microbatches_precision_and_recomputed_parts_go_along(precision: Any, dr
     assert all(torch.allclose(a, b, atol=atol) for a, b in zip(plain, compiled, strict=True))
 
 
+def test_a_compiled_model_that_runs_out_of_memory_is_tried_in_halves() -> None:
+    def backend(graph: Any, _: Any) -> Any:
+        def run(*args: Any) -> Any:
+            if any(isinstance(a, torch.Tensor) and a.shape[1:] == (8,) and len(a) in (4, 5, 6) for a in args):
+                raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+            return graph.forward(*args)
+
+        return run
+
+    plain = trained(net(0.3), device_train_microbatch_size=3)
+    compiled = trained(net(0.3), device_train_microbatch_size="auto", compile={"backend": backend})
+    assert compiled.microbatch_size_found == 3
+    assert torch.equal(weights(plain), weights(compiled))
+
+
 COMPILED = """
 import json
 from tests.trainer.doubles import batches, trainer, weights
