@@ -89,6 +89,10 @@ def test_the_contracts_of_the_trainer_load_no_torch() -> None:
                                     "expkit.trainer.logger, expkit.trainer.contracts")  # fmt: skip
 
 
+def test_a_driver_loads_no_torch_though_it_looks_at_checkpoints() -> None:
+    assert "torch" not in loaded_by("import expkit.sweep, expkit.launch.single, expkit.launch.why, expkit.launch.disk")
+
+
 @pytest.mark.parametrize("room_name", ["spec", "store", "plan", "analysis", "report"])
 def test_rooms_of_planning_and_reading_never_name_torch(room_name: str) -> None:
     for file in (PACKAGE / room_name).rglob("*.py"):

@@ -13,6 +13,7 @@ from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, SweepFile, Trus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from expkit.launch.disk import Disk
     from expkit.launch.reconcile import Reconciled
     from expkit.launch.sources import Changed
     from expkit.plan.trial import Arithmetic, Cell
@@ -33,6 +34,8 @@ def plan(
 ) -> None:
     """Show how many trials a sweep has and why, what each rule removes, and what is done, running, failed and to run.
 
+    Also the disk that checkpoints take, where trainer.checkpoint keeps any.
+
     Example: expkit plan ablate.yaml
     """
     from expkit.plan.count import count
@@ -46,14 +49,17 @@ def plan(
     known = _reconciled(sweep, counted, runs_dir)
     states = _states(counted, known)
     differ = _changed_code(sweep, known, runs_dir)
+    disk = _disk(sweep, counted, known, runs_dir)
     if as_json:
-        changed = {"changed_code": list(differ.replicates if differ else ())}
-        give({**_document(sweep, counted, states, known, cells), **changed})
+        more = {"changed_code": list(differ.replicates if differ else ()), "checkpoints": _of_disk(sweep, disk)}
+        give({**_document(sweep, counted, states, known, cells), **more})
         return
     print("\n".join(arithmetic_lines(sweep, counted)))
     print(f"{'state':>12}  {', '.join(f'{num:,} {state}' for state, num in states.items())}")
     for job in known.late if known else ():
         print(f"{'late':>12}  the baseline runs once more in block {job.cell.block}: {job.name()}")
+    if disk:
+        print(f"{'disk':>12}  {disk}")
     if differ:
         print(f"{'code':>12}  {differ}")
     if cells:
@@ -99,6 +105,21 @@ def _changed_code(sweep: Sweep, known: Reconciled | None, runs_dir: Path) -> Cha
     from expkit.sweep import changed_code
 
     return changed_code(sweep, Store(runs_dir), known)
+
+
+def _disk(sweep: Sweep, counted: Arithmetic, known: Reconciled | None, runs_dir: Path) -> Disk | None:
+    from expkit.launch.disk import disk_of
+    from expkit.store.store import Store
+
+    store = Store(runs_dir) if known else None
+    return disk_of(sweep.recipe, counted.replicates, store, known.jobs if known else ())
+
+
+def _of_disk(sweep: Sweep, disk: Disk | None) -> dict[str, Any] | None:
+    if disk is None:
+        return None
+    return {"keep": sweep.recipe.trainer.checkpoint.keep, "bytes": disk.bytes, "each_bytes": disk.each_bytes,
+            "per_replicate": disk.per_replicate, "replicates": disk.replicates, "source": disk.source}  # fmt: skip
 
 
 def _states(counted: Arithmetic, known: Reconciled | None) -> dict[str, int]:

@@ -131,9 +131,8 @@ def _replicate_lines(each: dict[str, Any]) -> Iterator[str]:
         yield f"  without effect: {', '.join(without)}"
     for name, value in sorted((each.get("final") or {}).items()):
         yield f"  {name} {value:.6g}"
-    for one in each["continued"]:
-        goes_on = f"went on from batch {one['batch']} of attempt {one['continues']}"
-        yield f"  attempt {one['attempt']} {goes_on if one['continues'] else 'started over'}"
+    for began in each["began"]:
+        yield f"  {began}"
     yield f"  files: {each['folder']}"
     for path in each["checkpoints"]:
         yield f"  checkpoint: {path}"

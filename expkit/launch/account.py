@@ -57,6 +57,7 @@ def _replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:
     attempts = store.attempts(id12, replicate)
     folder = store.layout.replicate(id12, replicate)
     log = store.layout.log(store.layout.attempt(id12, replicate, attempts[-1]), 0) if attempts else None
+    begun = continued(store, id12, replicate)
     batch, num_batches = progress_of(store.layout, id12, replicate)
     return {
         "replicate": replicate,
@@ -66,7 +67,8 @@ def _replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:
         "attempts": len(attempts),
         "folder": str(folder),
         "log": str(log) if log is not None and log.exists() else None,
-        "continued": [dataclasses.asdict(one) for one in continued(store, id12, replicate)],
+        "continued": [dataclasses.asdict(one) for one in begun],
+        "began": [one.sentence() for one in begun],
         "checkpoints": [str(path) for path in checkpoints(store, id12, replicate)],
         **(_of_status(status) if status else {}),
     }

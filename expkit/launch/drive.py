@@ -18,6 +18,7 @@ from expkit.launch.executor import Executor, Outcome
 from expkit.launch.fail_fast import CONSECUTIVE, FailFast
 from expkit.launch.ranks import sentence, to_blame
 from expkit.launch.resume import CONTINUED, Origin, origin, take_over
+from expkit.launch.sources import Versions, versions
 from expkit.launch.trials import write_own_recipe
 from expkit.plan.trial import Cell
 from expkit.store.claims import Claim
@@ -180,7 +181,8 @@ class Drive:
 
     def _submit(self, job: Job, claim: Claim) -> None:
         self._end_leftovers(job)
-        start = self._start_of(job)
+        sources = versions(job.cell.trial.recipe, self._order.python_path)
+        start = self._start_of(job, sources)
         order = dataclasses.asdict(self._order)
         driver = order.pop("driver")
         owner = dataclasses.asdict(Owner.this_process())
@@ -188,7 +190,7 @@ class Drive:
         attempt = self._store.new_attempt(
             job.id12, job.replicate, driver, driver_owner=owner, dirty=dirty, created_utc=now_utc(),
             nproc=job.cell.trial.recipe.runtime.nproc, continues=start.continues, checkpoint=start.name,
-            passed_over=start.passed_over, **order
+            passed_over=start.passed_over, sources=sources, **order
         )  # fmt: skip
         take_over(self._store, job.id12, job.replicate, start, attempt)
         write_own_recipe(self._store, job.cell.trial, attempt)
@@ -198,13 +200,13 @@ class Drive:
         self.num_started += 1
         self._listener.started(job, attempt)
 
-    def _start_of(self, job: Job) -> Origin:
+    def _start_of(self, job: Job, sources: Versions) -> Origin:
         """Where the attempt begins; under `exclusive` times must be of one piece, so it starts over."""
         before = self._store.read_status(job.id12, job.replicate)
         begun = self._store.attempts(job.id12, job.replicate)
         if self._order.exclusive or not begun or (before is not None and before.state not in CONTINUED):
             return Origin()
-        start = origin(self._store, job.id12, job.replicate, job.cell.trial.recipe.runtime.nproc)
+        start = origin(self._store, job.id12, job.replicate, job.cell.trial.recipe.runtime.nproc, sources)
         if (sentence := start.sentence()) is not None:
             self._listener.note(f"{job.name()}: {sentence}")
         return start

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ class Origin:
     name: str | None = None
     passed_over: tuple[str, ...] = ()
     """A sentence for each newer checkpoint that cannot be used."""
+    changed: tuple[str, ...] = ()
+    """Modules whose code is not what it was in that attempt."""
 
     @property
     def continues(self) -> tuple[int, int] | None:
@@ -41,15 +43,17 @@ class Origin:
     def sentence(self) -> str | None:
         """What is to be said about it; None where there is nothing but a first or a fresh start."""
         what = f"it goes on from batch {self.batch} of attempt {self.attempt}" if self.name else "it starts over"
+        what += with_other_code(self.changed)
         if self.passed_over:
             return f"{'; '.join(self.passed_over)}; so {what}"
         return what if self.name else None
 
 
-def origin(store: Store, id12: str, replicate: int, nproc: int) -> Origin:
+def origin(store: Store, id12: str, replicate: int, nproc: int, sources: Mapping[str, str] | None = None) -> Origin:
     """The newest checkpoint that is whole, of the latest attempt and those that it continued.
 
-    One that other ranks have written is none: quality is compared between equal numbers of ranks only.
+    One that other ranks have written is none: quality is compared between equal numbers of ranks only. `sources`: the
+    versions of the code now, where one wants to know whether they are those of that attempt.
     """
     passed_over: list[str] = []
     for attempt in lineage(store, id12, replicate):
@@ -58,7 +62,8 @@ def origin(store: Store, id12: str, replicate: int, nproc: int) -> Origin:
         passed_over += wrong
         for one in reversed(found):
             if (why := _why_not(folder / one.name, one.manifest, nproc)) is None:
-                return Origin(attempt, one.manifest.timestamp.batch, one.name, tuple(passed_over))
+                changed = changed_since(_sources(store, id12, replicate, attempt), sources or {})
+                return Origin(attempt, one.manifest.timestamp.batch, one.name, tuple(passed_over), changed)
             passed_over.append(why)
     return Origin(passed_over=tuple(passed_over))
 
@@ -75,6 +80,16 @@ def lineage(store: Store, id12: str, replicate: int) -> Iterator[int]:
         else:
             before = record["from"]["attempt"] if record.get("from") else 0
             attempts = [number for number in attempts if number <= min(before, attempt - 1)]
+
+
+def changed_since(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Modules that both know, in different versions."""
+    return tuple(sorted(module for module in before.keys() & now.keys() if before[module] != now[module]))
+
+
+def with_other_code(modules: Iterable[str]) -> str:
+    """The end of a sentence about an attempt that goes on with them."""
+    return f", with other code than before: {', '.join(modules)}" if modules else ""
 
 
 def take_over(store: Store, id12: str, replicate: int, start: Origin, attempt_dir: Path) -> None:
@@ -109,6 +124,13 @@ class Beginning:
     batch: int
     passed_over: tuple[str, ...]
     """Why newer checkpoints were not used."""
+    changed: tuple[str, ...]
+    """Modules whose code was another than in the attempt that it went on from."""
+
+    def sentence(self) -> str:
+        """`attempt 2 went on from batch 12 of attempt 1`."""
+        what = f"went on from batch {self.batch} of attempt {self.continues}" if self.continues else "started over"
+        return "; ".join([f"attempt {self.attempt} {what}{with_other_code(self.changed)}", *self.passed_over])
 
 
 def continued(store: Store, id12: str, replicate: int) -> list[Beginning]:
@@ -117,13 +139,21 @@ def continued(store: Store, id12: str, replicate: int) -> list[Beginning]:
     for attempt in store.attempts(id12, replicate)[1:]:
         record = store.read_attempt(store.layout.attempt(id12, replicate, attempt)) or {}
         before = record.get("from") or {"attempt": None, "batch": 0}
-        begun.append(Beginning(attempt, before["attempt"], before["batch"], tuple(record.get("passed_over", ()))))
+        earlier = _sources(store, id12, replicate, before["attempt"]) if before["attempt"] else {}
+        changed = changed_since(earlier, record.get("sources", {}))
+        passed_over = tuple(record.get("passed_over", ()))
+        begun.append(Beginning(attempt, before["attempt"], before["batch"], passed_over, changed))
     return begun
 
 
 def size(checkpoint: Path) -> int:
     """Bytes of one, as its manifest says."""
     return sum(int(file["size"]) for file in read_manifest(checkpoint).files.values())
+
+
+def _sources(store: Store, id12: str, replicate: int, attempt: int) -> dict[str, str]:
+    record = store.read_attempt(store.layout.attempt(id12, replicate, attempt)) or {}
+    return record.get("sources") or {}
 
 
 def _why_not(folder: Path, manifest: Manifest, nproc: int) -> str | None:

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from expkit import plugins, provenance
-from expkit.launch.drive import Job
 from expkit.spec.recipe import Recipe
 from expkit.store.store import Store
+
+if TYPE_CHECKING:
+    from expkit.launch.drive import Job
 
 Versions = Mapping[str, str]
 """By module: 12 hex; a module of which no source is found is left out."""

@@ -133,9 +133,8 @@ def _pending(store: Store, id12: str, replicate: int) -> str:
 
 def _beginnings(store: Store, id12: str, replicate: int) -> Iterator[str]:
     for one in continued(store, id12, replicate):
-        what = f"went on from batch {one.batch} of attempt {one.continues}" if one.continues else "started over"
         if one.continues or one.passed_over:
-            yield "; ".join([f"attempt {one.attempt} {what}", *one.passed_over])
+            yield one.sentence()
 
 
 def _remarks(status: Status) -> Iterator[str]:

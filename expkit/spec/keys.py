@@ -95,7 +95,7 @@ def explain(key: str) -> dict[str, Any] | None:
     below = sorted(k for k in _all() if k.startswith(f"{key}."))
     if key not in _all() and not below:
         return None
-    kind, default, text = _all().get(key) or ("map", _GRAMMAR, "")
+    kind, default, text = _all().get(key) or ("map", _GRAMMAR, _of_map(key))
     if key in _FILES:
         text, below = f"{text} {_FILES[key]} Its keys:", _of_file(key)
     return _page(key, f"key, {kind}" if kind else "key", text, _text(key, default), below, f"{key}.")
@@ -145,6 +145,15 @@ def _fields(cls: type, prefix: str) -> Iterator[tuple[str, tuple[str, Any, str]]
         elif key not in GRAMMAR and f.name in docs:
             default = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
             yield key, (plugins.type_text(hints[f.name]), default, docs[f.name])
+
+
+def _of_map(key: str) -> str:
+    """What the record behind `trainer.checkpoint` says of itself."""
+    first, *rest = key.split(".")
+    record = _RECORDS.get(first) or _record_in(get_type_hints(Recipe).get(first))
+    for part in rest:
+        record = _record_in(get_type_hints(record).get(part)) if record else None
+    return " ".join(((record.__doc__ if record else None) or "").split())
 
 
 def _record_in(hint: Any) -> type | None:

@@ -55,6 +55,12 @@ def test_explain_puts_a_plug_in_s_own_settings_before_those_of_its_contract() ->
     assert settings[0]["default"] == "(required)"
 
 
+def test_explain_a_map_says_what_it_is_for() -> None:
+    found = json.loads(out("explain", "trainer.checkpoint", "--json"))
+    assert "running it again goes on from there" in found["text"]
+    assert [setting["name"] for setting in found["settings"]] == ["every", "keep"]
+
+
 @pytest.mark.parametrize("key", ["trainer.max_duration", "metrics.primary.mode", "ablate.design", "seeds", "seed"])
 def test_explain_a_key_says_the_sentence_under_its_field(key: str) -> None:
     found = json.loads(out("explain", key, "--json"))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from expkit.launch.disk import in_words
 from tests.cli.test_check import expkit
 from tests.spec.lab import RECIPE, SWEEP, Lab, changed
 
@@ -49,6 +50,21 @@ def test_rules_say_what_they_remove_and_why(lab: Lab) -> None:
         "          12  exclude has('ema') and optimizer.sgd.lr > 1.5 removes 4",
         "              because it diverges there",
     ]
+
+
+def test_the_disk_that_checkpoints_take_is_estimated_and_says_from_what(lab: Lab) -> None:
+    lab.write("sweeps/ablate.yaml", changed(SWEEP, ("set: {}\n", "set: {trainer.checkpoint.keep: best}\n")))
+    disk = json.loads(expkit(lab, "plan", "ablate", "--json").stdout)["checkpoints"]
+    assert (disk["keep"], disk["replicates"], disk["per_replicate"]) == ("best", 45, 2)
+    assert disk["bytes"] == 90 * disk["each_bytes"]
+    assert disk["source"] == "estimated from 19,810 parameters and sgd; methods that keep copies take more"
+    assert 2 * 4 * 19_810 < disk["each_bytes"] < 2 * 4 * 19_810 + 50_000
+
+
+def test_bytes_in_words() -> None:
+    assert [in_words(n) for n in (7, 999, 1000, 27_400, 999_600, 1_260_000, 3.2e9, 5e15)] == [
+        "7 B", "999 B", "1.0 kB", "27 kB", "1.0 MB", "1.3 MB", "3.2 GB", "5000 TB",
+    ]  # fmt: skip
 
 
 def test_json_with_cells(lab: Lab) -> None:
