@@ -90,7 +90,7 @@ class Epochs:
     def close(self, state: State) -> None:
         """End all workers; may be called again. The next `start` goes on from where training is."""
         state.batches = None
-        end_workers(self._iterator)
+        end_workers(self._iterator, self._loader)
         self._iterator = None
         if self._keyed:
             self._keyed.forget()
@@ -109,8 +109,8 @@ class Epochs:
         """The next `start` goes on from there."""
         seeds = [checks.integer(seed, "a seed") for seed in checks.sequence(state["seeds"], "seeds")]
         self._seeds = seeds if len(seeds) == len(self._seeds) else self._seeds  # else it is another loader
-        self._left = state["loader"]
-        if self._stateful and self._left is not None:
+        if self._stateful and state["loader"] is not None:
+            self._left = state["loader"]
             self._loader.load_state_dict(self._left)
             self._goes_on = True
 

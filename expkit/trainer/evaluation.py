@@ -65,11 +65,12 @@ def batches_of(state: State, subset: int | None) -> Iterator[Iterator[Any]]:
 
     An error while they are read ends the loader's workers, for its traceback would keep them.
     """
-    iterator = iter(state.data.dataloader)
+    loader = state.data.dataloader
+    iterator = iter(loader)
     try:
         yield _on_device(state, itertools.islice(iterator, subset))
     except BaseException as e:
-        end_workers(iterator)
+        end_workers(iterator, loader)
         raise_failure_of(e, state.timestamp)
         raise
 

@@ -47,10 +47,15 @@ def _in_a_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def end_workers(iterator: Any) -> None:
-    """End the worker processes behind an iterator of a DataLoader, if it has any; waits for them."""
+def end_workers(iterator: Any, loader: Any = None) -> None:
+    """End the worker processes behind an iterator of a DataLoader, if it has any; waits for them.
+
+    A loader whose workers persist starts new ones when it is read again.
+    """
     if has_workers(iterator):  # dropping it is not enough: an error's traceback may still hold it
         iterator._shutdown_workers()
+        if getattr(loader, "_iterator", None) is iterator:
+            loader._iterator = None
 
 
 def has_workers(iterator: Any) -> bool:

@@ -69,6 +69,15 @@ class Stream(data.IterableDataset[Any]):
             yield INPUTS[i] + random.random() + 0.1 * torch.rand(8), TARGETS[i]
 
 
+class Steady(Stream):
+    """Draws nothing: what persistent workers draw goes on from epoch to epoch."""
+
+    def __iter__(self) -> Iterator[Any]:
+        worker = data.get_worker_info()
+        assert worker
+        return ((INPUTS[i], TARGETS[i]) for i in range(worker.id, 26, worker.num_workers))
+
+
 class OwnLoader(data.DataLoader[Any]):
     """Goes through its samples in a way of its own."""
 
@@ -153,6 +162,7 @@ SKIPPED: dict[str, Callable[[], Any]] = {
 STREAMS: dict[str, Callable[[], Any]] = {
     "iterable": of(Stream),
     "iterable, workers": of(Stream, num_workers=2),
+    "iterable, persistent": of(Steady, num_workers=2, persistent_workers=True),
     "subclass": of(cls=OwnLoader, shuffle=True),
 }
 
@@ -204,7 +214,7 @@ def test_what_is_left_of_an_epoch_has_the_same_batches(name: str, leave_at: int)
     resumed, rest = run(make(), then=left)
     assert same(all_batches, first + rest)
     assert torch.equal(weights(whole), weights(resumed))
-    if name not in ("list", "tuple", "lists of indices"):
+    if name not in ("list", "tuple", "lists of indices", "iterable, persistent"):
         assert not torch.equal(all_batches[0], all_batches[len(make())])  # the next epoch is another
 
 
@@ -299,6 +309,8 @@ def test_a_loader_that_knows_its_place_goes_on_by_itself(leave_at: int) -> None:
     _, rest = run(loader, then=left)
     assert same(whole, first + rest)
     assert loader.read == 12 - leave_at
+    plain, _ = run(STREAMS["iterable"](), then=left)  # another loader makes nothing of its place, and breaks nothing
+    plain.close()
     again, _ = run(loader := Stateful(), leave_at=leave_at)
     again.fit()  # in the same process too
     assert torch.equal(weights(again), weights(run(Stateful())[0]))
@@ -369,7 +381,7 @@ def test_left_after_the_last_batch_of_an_epoch_its_end_comes_when_training_goes_
         Event.EPOCH_END, Event.EPOCH_START, Event.EPOCH_END, Event.EPOCH_START]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["workers", "lazy sampler", "iterable", "iterable, workers", "own"])
+@pytest.mark.parametrize("name", ["persistent", "lazy sampler", "iterable", "iterable, persistent", "own"])
 def test_two_fits_are_one_long_fit(name: str) -> None:
     make = (SKIPPED | STREAMS)[name]
     whole, seen = run(make())

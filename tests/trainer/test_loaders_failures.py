@@ -162,3 +162,7 @@ def test_evaluation_and_prediction_end_their_workers_and_say_the_same(how: str) 
     t = trainer(train_dataloader=batches(), eval_dataloader=loader)
     with pytest.raises(TrialFailure, match="could not be loaded, in loader worker 0"):
         t.predict(loader) if how == "predict" else getattr(t, how)()
+    assert not workers()
+    with pytest.raises(ValueError, match="not an image"):
+        list(loader)  # its workers are new ones
+    loader._iterator._shutdown_workers()  # type: ignore[union-attr]
