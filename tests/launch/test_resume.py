@@ -14,6 +14,7 @@ import pytest
 from expkit.launch.resume import lineage, origin
 from expkit.store.layout import Layout
 from expkit.store.query import connect
+from expkit.trainer.checkpoint.manifest import read_manifest
 from tests.launch.lab import Lab, until
 
 EVERY_3 = ["--set", "trainer.max_duration=24ba", "--set", "trainer.checkpoint={every: 3ba, keep: last}"]
@@ -85,6 +86,8 @@ def equals_one_that_ran_through(lab: Lab, id12: str) -> None:
             counted.setdefault(row["replicate"], {})[row["name"]] = row["n"]
     assert counted[0] == counted[1]
     assert counted[0]["train/loss"] == 24
+    final = [read_manifest(path) for path in lab.runs.glob(f"trials/{id12}/r*/attempts/*/checkpoints/ep3-ba24")]
+    assert len(final) == 2 and len({one.files["rank0.safetensors"]["sha256"] for one in final}) == 1, "same weights"
 
 
 def test_a_trial_that_is_asked_to_stop_saves_and_goes_on_bit_by_bit(lab: Lab) -> None:
