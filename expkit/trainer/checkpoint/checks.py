@@ -23,6 +23,15 @@ def blaming(where: str) -> Iterator[None]:
         raise CheckpointError(f"{where} cannot be used: {_first_line(e)}") from None
 
 
+@contextlib.contextmanager
+def calling(place: str, address: str) -> Iterator[None]:
+    """A copy at `place` goes by its address in what CheckpointErrors say."""
+    try:
+        yield
+    except CheckpointError as e:
+        raise CheckpointError(str(e).replace(place, address)) from None
+
+
 def json_of(data: bytes) -> Any:
     """JSON without NaN, without a key that comes twice; ValueError for all else."""
     try:

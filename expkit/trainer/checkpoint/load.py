@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from expkit import dist
 from expkit.errors import CheckpointError, ExpkitError
 from expkit.provenance import without_userinfo
+from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.config import own_difference
 from expkit.trainer.checkpoint.files import read_files
 from expkit.trainer.checkpoint.folders import Folder, open_folder
@@ -84,7 +85,8 @@ def _taken(
     if manifest.weights_only and not weights_only:
         raise CheckpointError(f"checkpoint {address} holds weights only; load_weights_only=True takes them")
     ignored = _Ignored(ignore_keys)
-    tree = ignored.without(_read(folder, manifest, state.rank))
+    with checks.calling(str(folder), address):
+        tree = ignored.without(_read(folder, manifest, state.rank))
     found = own_difference(state, manifest.config, seed=False)  # before anything is changed
     parts = {"model": state.stateful["model"]} if weights_only else state.stateful
     saved = {name: content for name, content in tree.items() if name in parts}

@@ -17,6 +17,7 @@ from typing import Any
 
 from expkit.errors import CheckpointError, EnvironmentFault
 from expkit.provenance import without_userinfo
+from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
 from expkit.trainer.checkpoint.local import LATEST
 from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest
@@ -98,7 +99,8 @@ class RemoteFolder:
             target = Path(folder)
             for file in (FILE, *self._files(name)):
                 self._fs.get_file(f"{self._root}/{name}/{file}", str(target / file))
-            verify(target, read_manifest(target))
+            with checks.calling(folder, self.address(name)):
+                verify(target, read_manifest(target))
             yield target
 
     def sweep(self) -> None:

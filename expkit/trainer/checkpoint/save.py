@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,12 +65,8 @@ def _captured(state: State, weights_only: bool) -> dict[str, Any]:
 
 def _written(staged: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Every rank writes its files; gives the facts of all of them, or raises on all ranks."""
-    said: dict[str, Any] = {}
-    try:
-        own = tree if dist.world_size() == 1 else _own_part(tree)
-        said["files"] = write_files(staged, rank, own) if rank == 0 or own else {}
-    except (OSError, ExpkitError) as e:
-        said["error"] = _first_line(e)
+    own = tree if dist.world_size() == 1 else _own_part(tree)
+    said = _saying("files", lambda: write_files(staged, rank, own) if rank == 0 or own else {})
     return {name: facts for rank_said in _all_well(said) for name, facts in rank_said["files"].items()}
 
 
@@ -110,11 +106,11 @@ def _commit(
 
 def _own_part(tree: dict[str, Any]) -> dict[str, Any]:
     """All of it on rank 0; elsewhere those entries of each part that rank 0 holds otherwise."""
-    sums = {part: {str(key): _sum(value) for key, value in content.items()} for part, content in tree.items()}
-    first = dist.broadcast_json(sums)
+    said = _saying("sums", lambda: {part: _sums(part, content) for part, content in tree.items()})
+    first = _all_well(said)[0]["sums"]
     if dist.rank() == 0:
         return tree
-    own: dict[str, Any] = {}
+    sums, own = said["sums"], {}
     for part, content in tree.items():
         if sums[part].keys() != first.get(part, {}).keys():
             own[part] = {WHOLE: True, **content}
@@ -123,27 +119,32 @@ def _own_part(tree: dict[str, Any]) -> dict[str, Any]:
     return own
 
 
-def _sum(value: Any) -> str:
-    """The hash of a tree with its tensors."""
+def _sums(part: str, content: dict[str, Any]) -> dict[str, str]:
+    """The hash of each entry with its tensors, by its key."""
+    return {str(key): _sum(value, (part, str(key))) for key, value in content.items()}
+
+
+def _sum(value: Any, path: tuple[str, ...]) -> str:
     packing = Packing()
-    made = hashlib.sha256(json.dumps(packing.pack(value, ())).encode())
+    made = hashlib.sha256(json.dumps(packing.pack(value, path)).encode())
     for tensor in packing.tensors.values():
         made.update(str(tensor.dtype).encode())
         made.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return made.hexdigest()
 
 
-def _agree(action: Any) -> Any:
+def _agree(action: Callable[[], Any]) -> Any:
     """Rank 0 acts; what comes of it, or its error, comes to all."""
-    said: dict[str, Any] = {}
-    if dist.rank() == 0:
-        try:
-            said["gave"] = action()
-        except (OSError, ExpkitError) as e:
-            said["error"] = _first_line(e)
-            if dist.world_size() == 1:
-                raise
-    return _all_well(said)[0].get("gave")
+    said = _saying("gave", action) if dist.rank() == 0 else {}
+    return _all_well(said)[0]["gave"]
+
+
+def _saying(what: str, action: Callable[[], Any]) -> dict[str, Any]:
+    """What comes of it, or its error: others wait to hear."""
+    try:
+        return {what: action()}
+    except (OSError, ExpkitError) as e:
+        return {"error": _first_line(e)}
 
 
 def _all_well(said: dict[str, Any]) -> list[dict[str, Any]]:
