@@ -55,14 +55,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
         files = LocalFolder(folder)
         newest = newest_whole(files)
         found = {one.name: one.manifest.timestamp.batch for one in files.found()[0]}
-        seen.append(
-            {
-                "newest": found.get(newest or "", 0),
-                "count": len(found),
-                "latest": (folder / "latest").read_text().strip() if (folder / "latest").exists() else "",
-            }
-        )
-    print(json.dumps({"seen": seen, "left": len(list(folder.glob(".*")))}))
+        seen.append(found.get(newest or "", 0))
+    training(folder, f"{seen[-1] + 3}ba").fit()
+    print(json.dumps({"newest": seen, "left": sorted(path.name for path in folder.iterdir())}))
 
 
 if __name__ == "__main__":

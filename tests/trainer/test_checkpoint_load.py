@@ -274,13 +274,11 @@ class TestOptimizer:
 
 
 def test_a_scaler_goes_on_and_is_left_out_where_there_is_none() -> None:
-    def scaler() -> Scaler:
-        return Scaler(torch.amp.GradScaler("cpu", init_scale=8.0), torch.device("cpu"))
+    def scaler(scale: float) -> Scaler:
+        return Scaler(torch.amp.GradScaler("cpu", init_scale=scale), torch.device("cpu"))
 
-    first = scaler()
-    first._scaler._scale.fill_(32.0)  # type: ignore[union-attr]
+    first, second = scaler(32.0), scaler(8.0)
     first.skipped = 3
-    second = scaler()
     ScalerState(second).load_state_dict(ScalerState(first).state_dict())
     assert second.scale == 32.0 and second.skipped == 3
     ScalerState(second).load_state_dict({})

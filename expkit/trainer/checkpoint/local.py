@@ -68,7 +68,9 @@ class LocalFolder:
     def commit(self, staged: Path, name: str, keep: Keep) -> None:
         """What was staged becomes the newest checkpoint; then those go that need not be kept."""
         place(staged, self.path / name)
-        write_text(self.path / LATEST, f"{name}\n")
+        with self.staged() as beside:  # where a kill leaves it to be swept away
+            write_text(beside / LATEST, f"{name}\n")
+            (beside / LATEST).replace(self.path / LATEST)
         for gone in to_remove(self.found()[0], keep):
             self.remove(gone)
 
