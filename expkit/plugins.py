@@ -91,26 +91,45 @@ def load(kind: str, name: str) -> type[Plugin]:
 
 def build(kind: str, name: str, params: Mapping[str, Any]) -> Plugin:
     """An instance with its settings checked; PluginError names the setting that does not fit."""
+    return configured(load(kind, name), params, f"{kind.removesuffix('s')} {name}")
+
+
+def configured(cls: type[Plugin], params: Mapping[str, Any], what: str) -> Plugin:
+    """The same of a class; `what` it is called in the error."""
     from pydantic import ValidationError
 
-    cls = load(kind, name)
     try:
         return adapter(cls).validate_python(dict(params))  # type: ignore[no-any-return]
     except ValidationError as e:
         first = e.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise PluginError(f"{kind.removesuffix('s')} {name}: {where or 'settings'}: {first['msg']}") from None
+    except PluginError as e:
+        raise PluginError(f"{what}: {e}") from None
+    where = ".".join(map(str, first["loc"])) or "settings"
+    if first["type"] == "unexpected_keyword_argument":
+        raise PluginError(f"{what}: {unknown('setting', where, [f.name for f in _fields(cls)])}")
+    raise PluginError(f"{what}: {where}: {first['msg']}")
 
 
 def adapter(cls: type[Plugin]) -> Any:
-    """The pydantic TypeAdapter of a plug-in class, for callers that want errors with their positions."""
+    """The pydantic TypeAdapter of a plug-in class, for callers that want errors with their positions.
+
+    PluginError where the class cannot have settings: it is no dataclass, its fields beside those that it inherits are
+    none, or a field has a type that nobody knows.
+    """
+    from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+
     key: Any = cls
-    return _adapter(key)
+    if not _is_dataclass(key):
+        raise PluginError(f"{cls.__name__} must be a @dataclass: its fields are its settings")
+    try:
+        return _adapter(key)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as e:
+        raise PluginError(f"{cls.__name__}: its fields cannot be read as settings: {str(e).splitlines()[0]}") from None
 
 
 def dump(plugin: Plugin) -> dict[str, Any]:
     """All settings, defaults filled in, as JSON values (durations in canonical form)."""
-    include = {f.name for f in dataclasses.fields(plugin) if f.init}  # type: ignore[arg-type]
+    include = {f.name for f in _fields(type(plugin))}
     return adapter(type(plugin)).dump_python(plugin, mode="json", include=include)  # type: ignore[no-any-return]
 
 
@@ -196,11 +215,12 @@ def import_path(name: str, trust: Iterable[str]) -> Any:
     if not trusted(module_name, allowed):
         raise PluginError(untrusted(name))
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        module = importlib.import_module(module_name)
     except ModuleNotFoundError as e:
         raise PluginError(f"{name}: there is no module {e.name!r} to import") from e
-    except AttributeError:
-        raise PluginError(f"{name}: module {module_name} has no {attribute!r}") from None
+    if not hasattr(module, attribute):
+        raise PluginError(f"{name}: module {module_name} has no {attribute!r}")
+    found = getattr(module, attribute)
     home = getattr(found, "__module__", module_name) or module_name
     if not trusted(home, allowed):
         raise PluginError(f"{name} comes from {home!r}, which is not trusted; name it there and trust that package")
@@ -264,11 +284,24 @@ def _the_class(module: Any, file: str) -> type[Plugin]:
     return found[0]
 
 
+def _is_dataclass(cls: Any) -> bool:
+    """By its own decorator or, where it adds no field, by that of the class above."""
+    own = vars(cls)
+    return "__dataclass_fields__" in own or (dataclasses.is_dataclass(cls) and not own.get("__annotations__"))
+
+
+def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
+    return [f for f in dataclasses.fields(cls) if f.init]
+
+
 @functools.cache  # building one costs about a millisecond
 def _adapter(cls: Any) -> Any:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(cls)
+    made: TypeAdapter[Any] = TypeAdapter(cls)
+    if not made.pydantic_complete:
+        made.rebuild()  # says which name of a type it does not know
+    return made
 
 
 @functools.cache

@@ -80,6 +80,58 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         del sys.modules[name]
 
 
+class Bare(Plugin):
+    norm: float = 2.0
+
+
+class Plain(Damping):
+    half: float = 0.5
+
+
+class Renamed(Damping):
+    provides = frozenset({"images"})
+
+
+@dataclass
+class Odd(Plugin):
+    norm: NoSuchType = 2.0  # type: ignore[name-defined]  # noqa: F821
+
+
+@dataclass
+class Fine(Plugin):
+    norm: float = 2.0
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "sentence"),
+    [
+        (Bare, {}, "py:lab:X: Bare must be a @dataclass: its fields are its settings"),
+        (Plain, {}, "py:lab:X: Plain must be a @dataclass: its fields are its settings"),
+        (Odd, {}, "py:lab:X: Odd: its fields cannot be read as settings: name 'NoSuchType' is not defined"),
+        (Fine, {"nrom": 1}, "py:lab:X: unknown setting 'nrom'; did you mean 'norm'? there are: norm"),
+        (Fine, {"norm": "x"}, "py:lab:X: norm: Input should be a valid number, unable to parse string as a number"),
+    ],
+)
+def test_a_class_that_cannot_have_its_settings_is_one_sentence_without_internals(
+    cls: type[Plugin], settings: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(PluginError) as caught:
+        plugins.configured(cls, settings, "py:lab:X")
+    assert str(caught.value) == sentence
+
+
+def test_a_class_that_adds_no_setting_to_those_of_another_needs_no_decorator_of_its_own() -> None:
+    made = plugins.configured(Renamed, {"share": 0.5}, "py:lab:X")
+    assert isinstance(made, Renamed)
+    assert made.share == 0.5
+
+
+def test_an_error_while_a_module_is_imported_is_not_taken_for_a_name_that_it_lacks(lab: str, tmp_path: Path) -> None:
+    (tmp_path / lab / "broken.py").write_text("import os\nos.no_such_thing\n")
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        plugins.import_path("py:lab_of_test.broken:x", [f"{lab}.*"])
+
+
 def test_own_code_runs_only_when_trusted(lab: str) -> None:
     with pytest.raises(PluginError, match=r"write trust = \[\"lab_of_test\.\*\"\] into expkit\.toml"):
         plugins.import_path("py:lab_of_test.nets:make", [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,41 @@ def test_a_run_that_is_complete_already_says_that_its_code_was_edited_since(lab:
     assert "complete already" in again.stdout
     assert "the code of 1 complete replicate differs from the code now (net)" in again.stderr
     assert lab.json("run", "tiny", *options)["changed_modules"] == ["net"]
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "sentence"),
+    [
+        ("bare", "'py:own:GradNorm': {}", "GradNorm must be a @dataclass: its fields are its settings"),
+        ("noise", "'py:own:GradNoise': {}", "module own has no 'GradNoise'"),
+        ("widht", "'py:own:Trouble': {knd: raise}", "unknown setting 'knd'; did you mean 'kind'?"),
+    ],
+)
+def test_code_that_cannot_be_put_together_fails_once_in_one_sentence_and_what_needs_it_stays_pending(
+    lab: Lab, name: str, method: str, sentence: str
+) -> None:
+    own = lab.folder / "own.py"
+    if "GradNorm" not in own.read_text():
+        own.write_text(own.read_text() + "\nclass GradNorm(Algorithm):\n    norm: float = 1.0\n")
+    lab.sweep(name, f"{{{method}, ema: {{}}}}", seeds=2)
+    done = lab.call("sweep", name, "--set", "seed=92")
+    assert done.returncode == 1
+    states = lab.states(name)
+    assert Counter(states.values()) == {"complete": 6, "failed": 1, "pending": 3}
+    assert done.stderr.count(sentence) == 1
+    assert "does not work with these settings, so other trials with it stay pending" in done.stderr
+    row = next(r for r in lab.store.read_plan(name) if lab.store.state_of(r.id, r.replicate) == "failed")
+    told = lab.call("why", row.id).stdout
+    assert told.count(sentence) == 1
+    assert "pydantic" not in told + done.stderr
+    assert "Traceback" not in told + done.stderr
+
+
+def test_a_function_that_does_not_take_a_setting_says_which_it_takes(lab: Lab) -> None:
+    done = lab.call("run", "tiny", "--set", "model={'py:own:make_net': {widht: 3}}")
+    assert done.returncode == 1
+    assert "failed (config)" in done.stderr
+    assert "py:own:make_net: unknown setting 'widht'; did you mean 'width'? there are: width" in done.stderr
 
 
 def test_a_sweep_whose_rules_leave_no_trial_is_refused_and_no_pilot_runs(lab: Lab) -> None:

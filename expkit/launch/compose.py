@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from expkit import dist, plugins
-from expkit.errors import PluginError
+from expkit.errors import PluginError, unknown
 from expkit.plugins import Plugin
 from expkit.spec.merge import default_label
 from expkit.spec.recipe import Component, Recipe
@@ -126,21 +126,23 @@ def _made(component: Component, kind: str, trust: tuple[str, ...]) -> Made:
         return plugins.build(kind, component.name, component.settings)
     found = plugins.import_path(component.name, trust)
     if isinstance(found, type) and issubclass(found, Plugin):
-        return _configured(found, component)
+        return plugins.configured(found, component.settings, component.name)
     if not callable(found):
         raise PluginError(f"{component.name} is neither a class nor a function, but {type(found).__name__}")
+    _check_names(found, component)
     return functools.partial(found, **component.settings)
 
 
-def _configured(cls: type[Plugin], component: Component) -> Plugin:
-    from pydantic import ValidationError
-
+def _check_names(function: Callable[..., Any], component: Component) -> None:
+    """PluginError for a setting that a function of the user's own does not take."""
     try:
-        return plugins.adapter(cls).validate_python(dict(component.settings))  # type: ignore[no-any-return]
-    except ValidationError as e:
-        first = e.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "settings"
-        raise PluginError(f"{component.name}: {where}: {first['msg']}") from None
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some functions written in C do not say
+        return
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    stray = component.settings.keys() - set(names)
+    if stray and not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise PluginError(f"{component.name}: {unknown('setting', min(stray), names)}")
 
 
 def _called(made: Made, component: Component) -> Callable[..., Any]:

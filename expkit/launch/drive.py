@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 from expkit.errors import Interruption, UsageError
 from expkit.launch import leftovers
 from expkit.launch.executor import Executor, Outcome
-from expkit.launch.fail_fast import CONSECUTIVE, FailFast
+from expkit.launch.fail_fast import CONSECUTIVE, FailFast, Unfit
 from expkit.launch.ranks import sentence, to_blame
 from expkit.launch.resume import CONTINUED, Origin, origin, take_over
 from expkit.launch.sources import Versions, versions
@@ -137,6 +137,7 @@ class Drive:
         self._listener = listener
         self._stop = stop
         self._fail_fast = fail_fast
+        self._unfit = Unfit()
         self._running: dict[Path, tuple[Job, Claim]] = {}
         self._held: list[Job] = []
         self._metric = metric
@@ -173,11 +174,19 @@ class Drive:
     def _fill(self, waiting: deque[Job], states: Collection[str]) -> None:
         while waiting and len(self._running) < self._executor.slots:
             job = waiting.popleft()
+            if self._is_unfit(job):
+                continue
             claim = self._store.claim(job.id12, job.replicate, self._order.driver, only=states)
             if claim is None:
                 self._not_ours(job)
             else:
                 self._submit(job, claim)
+
+    def _is_unfit(self, job: Job) -> bool:
+        """Whether it would fail as another has, for a part that they share; it stays pending then."""
+        found = self._unfit.hits(job.cell.trial.recipe)
+        self.tally["pending"] += found
+        return found
 
     def _submit(self, job: Job, claim: Claim) -> None:
         self._end_leftovers(job)
@@ -278,6 +287,9 @@ class Drive:
                 f"{', '.join(sorted(status.final))} (correcting it trains nothing again)"
             )
         self._listener.ended(job, state, status, attempt)
+        for name in self._unfit.saw(job.cell.trial.recipe, status):
+            self._listener.note(f"{name} does not work with these settings, so other trials with it stay pending: mend "
+                                "it, then run it again with --retry failed")  # fmt: skip
 
 
 def exit_code(tally: Counter[str], stop: Stop) -> int:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 
 from expkit.errors import EnvironmentFault, PluginError, SpecError, TrialFailure, UsageError
+from expkit.store.records import Status
 from expkit.trainer.out_of_memory import is_out_of_memory
 
 NUM_LINES = 12
@@ -41,6 +42,11 @@ def message_of(error: BaseException) -> str:
         return str(error)
     frames = "".join(traceback.format_tb(error.__traceback__)).rstrip().splitlines()
     return "\n".join([sentence, *frames[-NUM_LINES:]])
+
+
+def says_all(status: Status) -> bool:
+    """Whether the message leaves nothing for the log to say: a sentence for the user, or one with its traceback."""
+    return status.cause in ("config", "environment") or "\n" in (status.message or "")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from expkit.launch.drive import Job
+from expkit.launch.failure import says_all
 from expkit.launch.ranks import failures
 from expkit.store.layout import Layout
 from expkit.store.records import Status
@@ -153,7 +154,7 @@ def reason(state: str, status: Status | None, attempt: Path | None) -> list[str]
         return []
     log = Layout.log(attempt, next((failure.rank for failure in failures(attempt)), 0))
     lines = (status.message or "").splitlines() if status is not None else []
-    if len(lines) < 2 and state != "interrupted":
+    if status is None or (state != "interrupted" and not says_all(status)):
         lines += last_lines(log)
     return [*lines, f"log: {log}"]
 

@@ -41,9 +41,7 @@ def code_sha(versions: Versions) -> str:
 
 def own_modules(recipe: Recipe) -> frozenset[str]:
     """The modules of the user's own that a recipe names."""
-    every = [recipe.model, recipe.data.train, recipe.data.eval, recipe.optimizer, recipe.scheduler,
-             *recipe.algorithms.values(), *recipe.callbacks.values()]  # fmt: skip
-    names = {component.name for component in every if component and plugins.is_import_path(component.name)}
+    names = {component.name for component in recipe.components if plugins.is_import_path(component.name)}
     return frozenset(plugins.parse_import_path(name)[0] for name in names)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from expkit.analysis.phrases import TIMING_REASONS
 from expkit.launch.account import next_command, sweeps_of
+from expkit.launch.failure import says_all
 from expkit.launch.progress import last_lines, progress_of
 from expkit.launch.resume import continued, origin
 from expkit.store.claims import UNSEEN_LOST_S
@@ -42,7 +43,7 @@ class Why:
     remarks: tuple[str, ...]
     """On timing that is not valid, methods without effect, files that cannot be read."""
     lines: tuple[str, ...]
-    """The end of the log, where that helps."""
+    """The end of the log, where the message does not say as much."""
     log: str | None
     next: str
 
@@ -63,7 +64,7 @@ def why(store: Store, id12: str, replicate: int) -> Why:
         _sentence(store, id12, replicate, state, status, len(attempts)),
         status.message if status else None,
         (*unreadable, *_beginnings(store, id12, replicate), *(_remarks(status) if status else ())),
-        tuple(last_lines(log, NUM_LINES)) if log and state in SHOWS_LOG else (),
+        tuple(last_lines(log, NUM_LINES)) if log and state in SHOWS_LOG and not (status and says_all(status)) else (),
         str(log) if log and log.exists() else None,
         next_command(store, id12, replicate, state, sweeps),
     )

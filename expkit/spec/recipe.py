@@ -176,3 +176,10 @@ class Recipe:
     runtime: Runtime = field(default_factory=Runtime)
     allow: tuple[tuple[str, str], ...] = ()
     """Pairs of methods that may be on together although one of them declares that they exclude each other."""
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """All that a trial is put together from."""
+        every = (self.model, self.data.train, self.data.eval, self.optimizer, self.scheduler,
+                 *self.algorithms.values(), *self.callbacks.values())  # fmt: skip
+        return tuple(component for component in every if component is not None)

@@ -65,6 +65,18 @@ def test_the_end_of_the_log_stands_below_what_failed(tmp_path: Path) -> None:
     assert told.next == f"expkit rerun {'a' * 12}"
 
 
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [("config", "GradNorm must be a @dataclass"), ("exception", "ValueError: unlucky\n  File own.py, line 3")],
+)
+def test_what_the_message_says_already_is_not_said_again_from_the_log(tmp_path: Path, cause: str, message: str) -> None:
+    store = Store(tmp_path)
+    store.layout.log(store.new_attempt("a" * 12, 0, "driver"), 0).write_text(f"Traceback\n{message}\n")
+    store.write_status("a" * 12, 0, Status("failed", 1, cause=cause, message=message))
+    told = why(store, "a" * 12, 0)
+    assert (told.message, told.lines) == (message, ())
+
+
 def test_a_status_that_cannot_be_read_is_the_reason(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.new_attempt("a" * 12, 0, "driver")
