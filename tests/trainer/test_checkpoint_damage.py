@@ -174,7 +174,7 @@ MALICIOUS: dict[str, tuple[Damage, str]] = {
     "a list for a weight": (put("model/0.bias", [1.0] * 16), "0.bias is a list there and a Parameter|Tensor here"),
     "a time that is a text": (put("training/timestamp", "now"), "timestamp must be a map, but is 'now'"),
     "a time before the beginning": (put("training/train_s", -1.0), "train_s must be seconds"),
-    "a batch that is a list": (put("training/evaluated_at", [1]), "evaluated_at must be a whole number"),
+    "a batch that is a list": (put("training/evaluated_at", [1]), "evaluated_at must be a map"),
     "a metric that is a list": (put("training/metrics", {"eval/a": [1]}), "metric eval/a must be a number"),
     "no clocks": (put("clocks/seconds", {}), "clocks: data_wait_s must be a number"),
     "groups that are none": (put("optimizer/groups", 3), "optimizer: groups must be a list"),
