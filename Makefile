@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-WORKERS ?= 2
+WORKERS ?= 3
 BENCHES := $(filter-out tests/benchmarks/bare_loop.py tests/benchmarks/peer_step.py,$(wildcard tests/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
