@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Replicate, RunsDir, Trial, say
+from expkit.cli.options import RUNS, Json, Replicate, RunsDir, Trial, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,6 +20,7 @@ def logs(
     rank: Annotated[int, typer.Option(help="Which rank.", min=0)] = 0,
     attempt: Annotated[int | None, typer.Option(help="Which attempt; the latest where none is named.", min=1)] = None,
     runs_dir: RunsDir = RUNS,
+    as_json: Json = False,
 ) -> None:
     """Show the log of a replicate. Pipes get it byte by byte; terminals without what might command them.
 
@@ -32,6 +33,11 @@ def logs(
     store = Store(runs_dir)
     found = find(store, trial if replicate is None else f"{trial} {replicate}")
     log = log_of(store, found.id12, found.replicate or 0, rank=rank, attempt=attempt)
+    if as_json:
+        lines = [line.decode(errors="replace") for line in _lines(log.chunks(follow=follow))]
+        place = {"id": log.id12, "replicate": log.replicate, "attempt": log.attempt, "rank": rank}
+        give({**place, "state": store.state_of(log.id12, log.replicate), "path": str(log.path), "lines": lines})
+        return
     if sys.stdout.isatty():
         show(log.chunks(follow=follow))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -48,6 +49,15 @@ def test_a_pipe_gets_every_byte(store: Store) -> None:
         out, err = started.communicate(timeout=60)
     assert (started.returncode, out) == (0, ODD)
     assert b"attempt 2 is failed; log: " in err
+
+
+def test_as_json_with_its_place_and_each_line(store: Store) -> None:
+    with expkit(store, ID, "--rank", "1", "--json") as done:
+        out, _ = done.communicate(timeout=60)
+    found = json.loads(out)
+    assert (found["id"], found["attempt"], found["rank"], found["state"]) == (ID, 2, 1, "failed")
+    assert found["lines"][0] == "epoch 1"
+    assert len(found["lines"]) == 3
 
 
 def test_a_terminal_gets_no_control_characters(store: Store) -> None:
