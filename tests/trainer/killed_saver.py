@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from expkit.callbacks.checkpoint_saver import CheckpointSaver
-from expkit.trainer.checkpoint.load import newest_whole
+from expkit.trainer.checkpoint.find import newest_whole
 from expkit.trainer.checkpoint.local import LocalFolder
 from tests.trainer.doubles import batches, trainer
 

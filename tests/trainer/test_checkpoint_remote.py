@@ -218,3 +218,19 @@ def test_what_is_remote_and_what_is_a_path() -> None:
 def test_numbers_rise_though_nothing_is_up_yet(memory: Any) -> None:
     folder = RemoteFolder(RUN)
     assert [folder.next_number() for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_place_that_cannot_be_asked_is_said_in_a_sentence(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(Exception):
+        """Of a library of its own."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise Refused("no credentials\n  Traceback ...")
+
+    trained()
+    for method in ("ls", "cat_file", "get_file", "exists"):
+        with monkeypatch.context() as patched:
+            patched.setattr(type(memory), method, refuse)
+            with pytest.raises(EnvironmentFault) as e:
+                trainer(load_path=RUN, save_folder=RUN, autoresume=method != "exists")
+            assert str(e.value) == f"{RUN} cannot be read: Refused no credentials"

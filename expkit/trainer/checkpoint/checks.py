@@ -19,6 +19,8 @@ def blaming(where: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise CheckpointError(f"{where} cannot be used: it is nested deeper than anything we write") from None
+    except OSError as e:
+        raise CheckpointError(f"{where} cannot be read: {e.strerror or e}") from None
     except (ValueError, TypeError, OverflowError) as e:
         raise CheckpointError(f"{where} cannot be used: {_first_line(e)}") from None
 

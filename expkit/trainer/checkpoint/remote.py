@@ -44,7 +44,8 @@ class RemoteFolder:
 
     def holds(self, name: str) -> bool:
         """Whether there is something of this name that says it is a checkpoint."""
-        return bool(self._fs.exists(f"{self._root}/{name}/{FILE}"))
+        with self._reaching():
+            return bool(self._fs.exists(f"{self._root}/{name}/{FILE}"))
 
     def found(self) -> tuple[list[Found], list[str]]:
         """Checkpoints that are up, oldest first, and a sentence for each whose manifest is damaged."""
@@ -52,7 +53,9 @@ class RemoteFolder:
         for name in self._names():
             where = f"{self._uri}/{name}/{FILE}"
             try:
-                found.append(Found(name, manifest_of(self._fs.cat_file(f"{self._root}/{name}/{FILE}"), where)))
+                with self._reaching():
+                    content = self._fs.cat_file(f"{self._root}/{name}/{FILE}")
+                found.append(Found(name, manifest_of(content, where)))
             except FileNotFoundError:
                 continue  # not yet one, or no longer
             except CheckpointError as e:
@@ -98,7 +101,8 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="expkit-checkpoint-") as folder:
             target = Path(folder)
             for file in (FILE, *self._files(name)):
-                self._fs.get_file(f"{self._root}/{name}/{file}", str(target / file))
+                with self._reaching():
+                    self._fs.get_file(f"{self._root}/{name}/{file}", str(target / file))
             with checks.calling(folder, self.address(name)):
                 verify(target, read_manifest(target))
             yield target
@@ -125,16 +129,29 @@ class RemoteFolder:
 
     def _names(self) -> list[str]:
         try:
-            self._fs.invalidate_cache()
-            entries = self._fs.ls(self._root, detail=True)
+            with self._reaching():
+                self._fs.invalidate_cache()
+                entries = self._fs.ls(self._root, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
         names = (entry["name"].rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == "directory")
         return sorted(name for name in names if name and not name.startswith("."))
 
     def _files(self, name: str) -> list[str]:
-        data = self._fs.cat_file(f"{self._root}/{name}/{FILE}")
+        with self._reaching():
+            data = self._fs.cat_file(f"{self._root}/{name}/{FILE}")
         return sorted(manifest_of(data, f"{self.address(name)}/{FILE}").files)
+
+    @contextlib.contextmanager
+    def _reaching(self) -> Iterator[None]:
+        """Whatever a file system says that cannot be asked becomes an EnvironmentFault; each has errors of its own."""
+        try:
+            yield
+        except (FileNotFoundError, NotADirectoryError):
+            raise
+        except Exception as e:
+            said = (str(e).splitlines() or [""])[0]
+            raise EnvironmentFault(f"{self._uri} cannot be read: {type(e).__name__} {said}") from e
 
     def _upload(self, staged: Path, name: str, keep: Keep) -> None:
         try:

@@ -65,8 +65,9 @@ class Saver(Callback):
         config_of(state)
         self._every = None if self.save_interval is None else Every(self.save_interval, state)
         self._waiting = False
+        files = self.place(state)
         if state.rank == 0:
-            self.place(state).sweep()
+            files.sweep()
             self._refuse_later_ones(state)
 
     def eval_after_all(self, state: Any, logger: Any) -> None:
@@ -75,7 +76,7 @@ class Saver(Callback):
             raise UsageError(self._no_metric(state))
 
     def batch_checkpoint(self, state: Any, logger: Any) -> None:
-        self.place(state).raise_errors()
+        self._files.raise_errors()
         if self._every is None or not self._every.due(state) or state.progress >= 1:
             return  # what ends training saves at its very end
         if state.timestamp.batch_in_epoch == state.steps_per_epoch:

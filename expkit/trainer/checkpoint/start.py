@@ -12,8 +12,9 @@ from expkit import dist
 from expkit.duration import Time
 from expkit.errors import CheckpointError, UsageError
 from expkit.trainer.checkpoint.config import own_difference
+from expkit.trainer.checkpoint.find import decided, fetched, newest_whole, split_address
 from expkit.trainer.checkpoint.folders import Folder, open_folder
-from expkit.trainer.checkpoint.load import Loaded, decided, fetched, load, newest_whole, split_address, take_up
+from expkit.trainer.checkpoint.load import Loaded, load, take_up
 from expkit.trainer.checkpoint.manifest import read_manifest
 from expkit.trainer.checkpoint.moment import Generators, TrainingState
 from expkit.trainer.checkpoint.names import folder_of, name_of, path_of, uses

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from expkit.errors import CheckpointError
+from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.manifest import MAX_JSON_BYTES, Manifest
 
 
@@ -22,7 +23,9 @@ def verify(folder: Path, manifest: Manifest) -> None:
             raise CheckpointError(f"{path} is larger than any that we write, {facts['size']} bytes")
         if (size := path.stat().st_size) != facts["size"]:
             raise CheckpointError(f"{folder} is damaged: {name} has {size} bytes instead of {facts['size']}")
-        if digest(path) != facts["sha256"]:
+        with checks.blaming(str(path)):
+            found = digest(path)
+        if found != facts["sha256"]:
             raise CheckpointError(f"{folder} is damaged: the content of {name} is not what was written")
 
 
