@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -85,6 +86,13 @@ def test_a_damaged_newest_is_passed_over(memory: Any) -> None:
     trained()
     memory.pipe("/bucket/run/ep2-ba8/rank0.json", b"{}")
     with pytest.warns(UserWarning, match=r"ep2-ba8.* damaged: rank0.json has 2 bytes .*; so .*ep1-ba4 is taken"):
+        assert trainer(save_folder=RUN, autoresume=True).state.timestamp.batch == 4
+
+
+def test_a_file_that_is_gone_there_is_damage_like_any_other(memory: Any) -> None:
+    trained()
+    memory.rm("/bucket/run/ep2-ba8/rank0.safetensors")
+    with pytest.warns(UserWarning, match=r"run/ep2-ba8 is damaged: rank0.safetensors is not there; so .*ep1-ba4 is"):
         assert trainer(save_folder=RUN, autoresume=True).state.timestamp.batch == 4
 
 
@@ -203,6 +211,8 @@ def test_a_checkpoint_of_ones_own_is_up_when_it_is_said_to_be(memory: Any) -> No
 def test_a_scheme_that_needs_a_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="nosuch://x is no address of files"):
         file_system("nosuch://x")
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # whether or not it is installed here
+    monkeypatch.delitem(fsspec.registry._registry, "s3", raising=False)
     with pytest.raises(EnvironmentFault, match=r"s3://bucket/x needs a package that is not installed: .*s3fs"):
         file_system("s3://bucket/x")
     with pytest.raises(EnvironmentFault) as e:
@@ -228,9 +238,10 @@ def test_a_place_that_cannot_be_asked_is_said_in_a_sentence(memory: Any, monkeyp
         raise Refused("no credentials\n  Traceback ...")
 
     trained()
-    for method in ("ls", "cat_file", "get_file", "exists"):
+    newest = f"{RUN}/ep2-ba8"
+    for method, where in (("ls", RUN), ("cat_file", RUN), ("get_file", newest), ("exists", RUN)):
         with monkeypatch.context() as patched:
             patched.setattr(type(memory), method, refuse)
             with pytest.raises(EnvironmentFault) as e:
                 trainer(load_path=RUN, save_folder=RUN, autoresume=method != "exists")
-            assert str(e.value) == f"{RUN} cannot be read: Refused no credentials"
+            assert str(e.value) == f"{where} cannot be read: Refused no credentials"

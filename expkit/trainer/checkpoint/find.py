@@ -58,7 +58,7 @@ def fetched(folder: Folder, name: str) -> Iterator[Path]:
         if dist.local_rank() == 0:
             try:
                 said["place"] = str(stack.enter_context(folder.fetched(name)))
-            except ExpkitError as e:
+            except (ExpkitError, OSError) as e:
                 said["error"] = str(e)
         everybody = dist.all_gather_json(said)
         if error := next((one["error"] for one in everybody if "error" in one), None):

@@ -44,7 +44,7 @@ class RemoteFolder:
 
     def holds(self, name: str) -> bool:
         """Whether there is something of this name that says it is a checkpoint."""
-        with self._reaching():
+        with _reaching(self.address(name)):
             return bool(self._fs.exists(f"{self._root}/{name}/{FILE}"))
 
     def found(self) -> tuple[list[Found], list[str]]:
@@ -53,7 +53,7 @@ class RemoteFolder:
         for name in self._names():
             where = f"{self._uri}/{name}/{FILE}"
             try:
-                with self._reaching():
+                with _reaching(self._uri):
                     content = self._fs.cat_file(f"{self._root}/{name}/{FILE}")
                 found.append(Found(name, manifest_of(content, where)))
             except FileNotFoundError:
@@ -101,8 +101,11 @@ class RemoteFolder:
         with tempfile.TemporaryDirectory(prefix="expkit-checkpoint-") as folder:
             target = Path(folder)
             for file in (FILE, *self._files(name)):
-                with self._reaching():
-                    self._fs.get_file(f"{self._root}/{name}/{file}", str(target / file))
+                try:
+                    with _reaching(self.address(name)):
+                        self._fs.get_file(f"{self._root}/{name}/{file}", str(target / file))
+                except FileNotFoundError:
+                    raise CheckpointError(f"{self.address(name)} is damaged: {file} is not there") from None
             with checks.calling(folder, self.address(name)):
                 verify(target, read_manifest(target))
             yield target
@@ -129,7 +132,7 @@ class RemoteFolder:
 
     def _names(self) -> list[str]:
         try:
-            with self._reaching():
+            with _reaching(self._uri):
                 self._fs.invalidate_cache()
                 entries = self._fs.ls(self._root, detail=True)
         except (FileNotFoundError, NotADirectoryError):
@@ -138,20 +141,9 @@ class RemoteFolder:
         return sorted(name for name in names if name and not name.startswith("."))
 
     def _files(self, name: str) -> list[str]:
-        with self._reaching():
+        with _reaching(self.address(name)):
             data = self._fs.cat_file(f"{self._root}/{name}/{FILE}")
         return sorted(manifest_of(data, f"{self.address(name)}/{FILE}").files)
-
-    @contextlib.contextmanager
-    def _reaching(self) -> Iterator[None]:
-        """Whatever a file system says that cannot be asked becomes an EnvironmentFault; each has errors of its own."""
-        try:
-            yield
-        except (FileNotFoundError, NotADirectoryError):
-            raise
-        except Exception as e:
-            said = (str(e).splitlines() or [""])[0]
-            raise EnvironmentFault(f"{self._uri} cannot be read: {type(e).__name__} {said}") from e
 
     def _upload(self, staged: Path, name: str, keep: Keep) -> None:
         try:
@@ -169,6 +161,18 @@ class RemoteFolder:
         self._fs.put_file(str(file), target)
         if (size := self._fs.size(target)) != file.stat().st_size:
             raise OSError(f"{target} has {size} bytes there and {file.stat().st_size} here")
+
+
+@contextlib.contextmanager
+def _reaching(address: str) -> Iterator[None]:
+    """Whatever a file system says that cannot be asked becomes an EnvironmentFault; each has errors of its own."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except Exception as e:
+        said = (str(e).splitlines() or [""])[0]
+        raise EnvironmentFault(f"{address} cannot be read: {type(e).__name__} {said}") from e
 
 
 def _again(action: Callable[[], Any]) -> None:
