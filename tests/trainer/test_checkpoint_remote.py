@@ -212,7 +212,7 @@ def test_a_scheme_that_needs_a_package_names_it(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UsageError, match="nosuch://x is no address of files"):
         file_system("nosuch://x")
     monkeypatch.setitem(sys.modules, "s3fs", None)  # whether or not it is installed here
-    monkeypatch.delitem(fsspec.registry._registry, "s3", raising=False)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
     with pytest.raises(EnvironmentFault, match=r"s3://bucket/x needs a package that is not installed: .*s3fs"):
         file_system("s3://bucket/x")
     with pytest.raises(EnvironmentFault) as e:
