@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import fnmatch
 import functools
 import importlib
@@ -257,9 +258,24 @@ def by_class_name(kind: str) -> Callable[[str], Any]:
         for name in _own(kind):
             if name.replace("_", "") == plain:
                 return load(kind, name)
-        raise AttributeError(f"module 'expkit.{kind}' has no attribute {class_name!r}")
+        raise AttributeError(f"module 'expkit.{kind}' has no attribute {class_name!r}{_nearest(kind, class_name)}")
 
     return find
+
+
+def class_names(kind: str) -> Callable[[], list[str]]:
+    """A module `__dir__` for a plug-in folder: what notebooks and shells complete to; imports all of the kind."""
+    return lambda: [load(kind, name).__name__ for name in sorted(_own(kind))]
+
+
+def _nearest(kind: str, class_name: str) -> str:
+    """The end of a sentence about a class that is not there; nothing for what only Python asks about."""
+    if class_name.startswith("_"):
+        return ""
+    known = class_names(kind)()
+    by_plain = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(class_name.replace("_", "").lower(), by_plain, n=1)
+    return f"; did you mean {by_plain[near[0]]!r}?" if near else f"; there are: {', '.join(known)}"
 
 
 @functools.cache

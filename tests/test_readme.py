@@ -76,6 +76,25 @@ def test_the_callback_of_the_readme_is_recorded(lab: Path) -> None:
     assert len(json.loads(done.stdout)) == 2
 
 
+def test_the_trainer_of_the_readme_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from tests.trainer.doubles import batches
+
+    monkeypatch.chdir(tmp_path)
+    given = {
+        "torch": torch,
+        "net": torch.nn.Linear(8, 4),
+        "train_dl": batches(),
+        "val_dl": batches(),
+        "test_dl": batches(),
+    }
+    exec(block("from expkit import Trainer, algorithms, callbacks, loggers"), given)
+    assert given["trainer"].state.metrics.keys() == {"val/accuracy", "val/cross_entropy"}
+    assert len(given["outputs"]) == len(batches())
+    assert (tmp_path / "checkpoints" / "first").is_dir()
+
+
 def test_own_code_is_refused_without_the_users_word(lab: Path) -> None:
     (lab / "expkit.toml").rename(lab / "aside.toml")
     try:

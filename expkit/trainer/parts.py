@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import torch
@@ -14,6 +14,7 @@ from expkit import plugins
 from expkit.duration import Time, TimeUnit
 from expkit.errors import UsageError
 from expkit.functional.torch_schedules import torch_schedule
+from expkit.plugins import Plugin
 from expkit.trainer.algorithm import Algorithm, name_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Optimizer, Scheduler
@@ -165,17 +166,36 @@ def optimizer_of(given: Optimizer | torch.optim.Optimizer | None, model: torch.n
     return given.build(model.parameters()) if isinstance(given, Optimizer) else given
 
 
-def labelled(given: Sequence[P] | Mapping[str, P], more: Sequence[P] = ()) -> dict[str, P]:
-    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice; then `more`."""
+def labelled(what: str, kind: type[P], given: Any, more: Sequence[P] = ()) -> dict[str, P]:
+    """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice; then `more`.
+
+    One alone is a list of one. UsageError for what is no plug-in of the kind, and for one that is there twice.
+    """
     labelled: dict[str, P] = {}
     if isinstance(given, Mapping):
         labelled.update(given)
         given = ()
-    for plugin in (*given, *more):
+    alone = isinstance(given, (Plugin, type, str)) or not isinstance(given, Iterable)
+    several: list[Any] = [] if given is None else [given] if alone else list(given)
+    for plugin in (*several, *more):
         name = label = name_of(plugin)
         count = 1
         while label in labelled:
             count += 1
             label = f"{name}_{count}"
         labelled[label] = plugin
+    for label, plugin in labelled.items():
+        _refuse_other_than(kind, plugin, what)
+        if again := [other for other, one in labelled.items() if one is plugin and other != label]:
+            raise UsageError(f"{what} have one {type(plugin).__name__} twice, as {label} and {again[0]}; it would be "
+                             f"called twice at each event: give it once, or make two of them")  # fmt: skip
     return labelled
+
+
+def _refuse_other_than(kind: type[Any], plugin: Any, what: str) -> None:
+    if isinstance(plugin, kind):
+        return
+    if isinstance(plugin, type) and issubclass(plugin, kind):
+        raise UsageError(f"{what} are instances, but {plugin.__name__} is a class; write {plugin.__name__}(...)")
+    got = plugin.__name__ if isinstance(plugin, type) else f"{plugin!r:.60} ({type(plugin).__name__})"
+    raise UsageError(f"{what} are instances of expkit.{kind.__name__}, but there is {got}")

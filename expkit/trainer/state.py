@@ -22,7 +22,7 @@ from expkit.trainer.streams import generator
 Precision = Literal["fp32", "amp_bf16", "amp_fp16"]
 
 
-@dataclass
+@dataclass(repr=False)
 class State:
     """One training, now. Algorithms may change model, batch, outputs, loss; everybody may `stop`."""
 
@@ -101,6 +101,11 @@ class State:
     """Whether the last of them has not come to its end."""
     epoch_began_s: float = 0.0
     """`wall_s` where the epoch began."""
+
+    def __repr__(self) -> str:  # of all fields it would be pages of numbers
+        now = self.timestamp
+        return (f"<State of {type(self.model).__name__} on {self.device}: epoch {now.epoch}, batch {now.batch} of "
+                f"{self.max_duration}>")  # fmt: skip
 
     @property
     def inputs(self) -> Any:

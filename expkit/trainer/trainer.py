@@ -83,9 +83,9 @@ class Trainer:
         loss_fn: LossFn | None = None,
         schedulers: Schedule | Sequence[Schedule] = (),
         step_schedulers_every_batch: bool = False,
-        algorithms: Sequence[Algorithm] | Mapping[str, Algorithm] = (),
-        callbacks: Sequence[Callback] | Mapping[str, Callback] = (),
-        loggers: Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
+        algorithms: Algorithm | Sequence[Algorithm] | Mapping[str, Algorithm] = (),
+        callbacks: Callback | Sequence[Callback] | Mapping[str, Callback] = (),
+        loggers: LoggerDestination | Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
         precision: Precision = "fp32",
         device: str = "auto",
         device_train_microbatch_size: int | Literal["auto"] | None = None,
@@ -120,9 +120,10 @@ class Trainer:
         model's own `loss`, or the one that its outputs bring along, or cross entropy.
         `optimizers`: a plug-in or one of torch; without it SGD with a learning rate of 0.1, which is said in the log.
         `schedulers`: what step k multiplies the learning rate with; several are multiplied. Plug-ins, functions of k or
-        of (k, steps), or schedulers of torch, which are read and never stepped: the ssr scales them, and they count
-        epochs, as in Composer, unless `step_schedulers_every_batch` is true. All others count batches.
-        `algorithms`, `callbacks`, `loggers`: the order of a list never matters for algorithms; a dict gives labels.
+        of (k, steps), with steps.total as the length, or schedulers of torch, which are read and never stepped: the ssr
+        scales them, and they count epochs, as in Composer, unless `step_schedulers_every_batch` is true. All others
+        count batches.
+        `algorithms`, `callbacks`, `loggers`: one, a list, or a dict by label; the order of algorithms never matters.
         `device_train_microbatch_size`: samples per forward pass on each rank, None for the whole batch, auto for the
         largest that fits: the whole batch, half of it after each out-of-memory.
         `iteration_length`: in ep, ba, sp or tok; None makes each fit an iteration.
@@ -165,7 +166,8 @@ class Trainer:
             refuse_blind_loader(loader)
         self._sizes = all_sizes(own) if world_size > 1 else own
         duration = duration_of(max_duration, ssr)
-        watching = labelled(callbacks, [] if profiler is None else [profiler]) | saver_of(save_folder, save_interval)
+        own_callbacks = [*([] if profiler is None else [profiler]), *saver_of(save_folder, save_interval)]
+        watching = labelled("callbacks", Callback, callbacks, own_callbacks)
         self._state = state = State(
             model=module,
             optimizer=optimizer_of(optimizers, module),
@@ -182,13 +184,14 @@ class Trainer:
             microbatch_size=microbatch_size(device_train_microbatch_size),
             iteration_length=iteration_length_of(iteration_length),
             schedulers=schedulers_of(schedulers),
-            algorithms=labelled(algorithms),
+            algorithms=labelled("algorithms", Algorithm, algorithms),
             callbacks={k: c for k, c in watching.items() if not isinstance(c, LoggerDestination)},
             run_name=run_name or new_run_name(),
         )
         state.loss_fn = loss_function(loss_fn, state)
         carry_out(state.optimizer, where)
-        destinations = {k: c for k, c in watching.items() if isinstance(c, LoggerDestination)} | labelled(loggers)
+        logging = [callback for callback in watching.values() if isinstance(callback, LoggerDestination)]
+        destinations = labelled("loggers", LoggerDestination, loggers, logging)
         self._logger = Logger(destinations.values() if rank == 0 else (), state)
         self._engine = Engine(state, self._logger, self._clocks, allow=allow)
         subset = check_subset("eval_subset_num_batches", eval_subset_num_batches)

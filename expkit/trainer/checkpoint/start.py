@@ -21,6 +21,7 @@ from expkit.trainer.checkpoint.names import folder_of, name_of, path_of, uses
 from expkit.trainer.checkpoint.save import save
 from expkit.trainer.checkpoint.saver import Saver
 from expkit.trainer.checkpoint.stateful import ModelState, OptimizerState, ScalerState
+from expkit.trainer.parts import parse_time
 
 if TYPE_CHECKING:
     from expkit.trainer.clock import Clocks
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
     from expkit.trainer.state import State
 
 
-def saver_of(folder: str | Path | None, interval: str | Time | None) -> dict[str, Any]:
-    """The callback that saves, by its label; none where there is no folder."""
-    if folder is None:
-        return {}
-    every = Time.parse(interval) if isinstance(interval, str) else interval
-    return {"saver": Saver(folder=str(folder), save_interval=every)}
+def saver_of(folder: str | Path | None, interval: str | Time | None) -> list[Saver]:
+    """The callback that saves; none where there is no folder."""
+    every = None if interval is None else parse_time("save_interval", interval)
+    return [] if folder is None else [Saver(folder=str(folder), save_interval=every)]
 
 
 def new_run_name() -> str:
