@@ -12,7 +12,9 @@ from expkit.functional.losses import is_soft, soft_cross_entropy
 class Mean(ABC):
     """A sum over samples and their number; subclasses say what is summed. Reads nothing back before `compute`."""
 
-    def __init__(self) -> None:
+    def __init__(self, class_axis: int = 1, shift: int = 0) -> None:
+        """Where outputs have their classes, and how many places outputs are ahead of targets; see `aligned`."""
+        self._class_axis, self._shift = class_axis, shift
         self.reset()
 
     def reset(self) -> None:
@@ -22,7 +24,7 @@ class Mean(ABC):
 
     def update(self, outputs: Tensor, targets: Tensor) -> None:
         """Take in one batch."""
-        total, count = self.sums(outputs, targets)
+        total, count = self.sums(*aligned(outputs, targets, self._class_axis, self._shift))
         self.total = self.total + total
         self.count = self.count + count
 
@@ -50,20 +52,36 @@ class Accuracy(Mean):
     def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
         ids = targets.argmax(1) if is_soft(outputs, targets) else targets
         counted = ids != -100
-        return _precise(((outputs.argmax(1) == ids) & counted).sum()), counted.sum()
+        return precise(((outputs.argmax(1) == ids) & counted).sum()), counted.sum()
 
 
 class CrossEntropy(Mean):
     """Mean cross-entropy in nats over all places."""
 
     def sums(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor | int]:
-        total = _precise(soft_cross_entropy(outputs.float(), targets, reduction="sum"))
+        total = precise(soft_cross_entropy(outputs.float(), targets, reduction="sum"))
         if is_soft(outputs, targets):
             return total, targets.numel() // targets.shape[1]
         return total, (targets != -100).sum()
 
 
-def _precise(total: Tensor) -> Tensor:
+def aligned(outputs: Tensor, targets: Tensor, class_axis: int = 1, shift: int = 0) -> tuple[Tensor, Tensor]:
+    """Outputs with their classes on axis 1, and place t of outputs beside place t + shift of targets.
+
+    Outputs (B, T, C) and ids (B, T) with class_axis -1 and shift 1 become (B, C, T - 1) and (B, T - 1).
+    """
+    soft = targets.is_floating_point() and targets.shape == outputs.shape
+    if class_axis != 1:
+        outputs = outputs.movedim(class_axis, 1)
+        targets = targets.movedim(class_axis, 1) if soft else targets
+    if shift:
+        outputs = outputs[:, :, :-shift]
+        targets = targets[:, :, shift:] if soft else targets[:, shift:]
+    return outputs, targets
+
+
+def precise(total: Tensor) -> Tensor:
+    """In double precision, where it is or, from a device that has none, on the CPU."""
     return total.cpu().double() if total.device.type == "mps" else total.double()  # which has no double precision
 
 

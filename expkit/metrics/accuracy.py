@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from expkit.trainer.contracts import Metric
+from expkit.metrics._means import ClassifierMetric
 
 
 @dataclass
-class Accuracy(Metric):
-    """Share of samples whose largest output is the target, over all samples seen."""
+class Accuracy(ClassifierMetric):
+    """Share of places, samples or tokens, whose largest output is the target, over all that were seen."""
 
-    _sums: Any = field(default=None, init=False, repr=False, compare=False)
+    def open(self) -> Any:
+        from expkit.functional import metrics
 
-    def reset(self) -> None:
-        self._sums = None
-
-    def update(self, outputs: Any, targets: Any) -> None:
-        self._opened().update(outputs, targets)
-
-    def compute(self) -> float:
-        return float("nan") if self._sums is None else float(self._sums.compute())
-
-    def totals(self) -> list[float]:
-        return self._opened().totals()  # type: ignore[no-any-return]
-
-    def set_totals(self, totals: list[float]) -> None:
-        self._opened().set_totals(totals)
-
-    def _opened(self) -> Any:
-        if self._sums is None:
-            from expkit.functional.metrics import Accuracy as Sums
-
-            self._sums = Sums()
-        return self._sums
+        return metrics.Accuracy(self.class_axis, self.shift)

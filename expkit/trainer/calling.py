@@ -3,7 +3,8 @@
     forward(inputs)                             of a mapping it gets the keys that it takes by name
     forward(batch)                              with a `loss(outputs, batch)`, or where batches are mappings: all of it
     eval_forward(batch, outputs=None)           outputs for an evaluation
-    update_metric(batch, outputs, metric)       else metric.update(logits, targets)
+    update_metric(batch, outputs, metric)       else metric.update(logits, targets); a metric with an
+                                                update_from(state) gets that instead
 
 What a signature says is read once a model.
 """
@@ -39,10 +40,17 @@ def update_metrics(state: State, metrics: Mapping[str, Any]) -> None:
     """Show the state's outputs to metrics, by the model's own `update_metric` where it has one."""
     own = _calls(state).update_metric
     for metric in metrics.values():
-        if own is None:
+        if hasattr(metric, "update_from"):
+            metric.update_from(state)
+        elif own is None:
             metric.update(state.logits, state.targets)
         else:
             own(state.batch, state.outputs, metric)
+
+
+def updates_metrics(state: State) -> bool:
+    """Whether the model shows its outputs to metrics itself."""
+    return _calls(state).update_metric is not None
 
 
 def takes_batch(function: Any) -> bool:

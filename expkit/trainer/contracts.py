@@ -19,7 +19,7 @@ class Model(Plugin):
     `loss(outputs, targets)`, or `loss(outputs, batch)`: a scalar tensor, the mean over samples, that takes class ids or
     soft targets; or a tuple or dict of scalars (trainer/losses.py). Without it: cross entropy, or the loss that outputs
     bring along. One that takes `reduction="none"` as well is quicker to ask for each sample's.
-    `metrics()`: a dict of Metric by name; without it accuracy and cross_entropy.
+    `metrics()`: a dict of Metric by name; without it those that fit its outputs (trainer/default_metrics.py).
     `eval_forward(batch, outputs=None)` and `update_metric(batch, outputs, metric)` for evaluations of another kind
     (trainer/calling.py), `flops_per_batch(batch)` for monitors.
     """
@@ -114,7 +114,10 @@ class WarmScheduler(Scheduler):
 
 
 class Metric(Plugin):
-    """A number over many batches, weighted by samples, never a mean of batch means."""
+    """A number over many batches, weighted by samples, never a mean of batch means.
+
+    One that must see more than outputs and targets may define `update_from(state)` besides, which is then called.
+    """
 
     def reset(self) -> None:
         """Forget everything seen."""

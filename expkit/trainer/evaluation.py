@@ -12,6 +12,7 @@ import torch
 from expkit.trainer.batch import to_device
 from expkit.trainer.calling import eval_forward, update_metrics
 from expkit.trainer.data_spec import DataSpec
+from expkit.trainer.default_metrics import agree, fitting
 from expkit.trainer.devices import synchronize
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluation, values_of
@@ -87,7 +88,8 @@ def _run(state: State, engine: Engine, evaluation: Evaluation) -> dict[str, floa
     engine.fire(Event.EVAL_START)
     before = clocks.switch("eval_s")
     state.model.eval()
-    for metric in evaluation.metrics.values():
+    metrics, unsettled = evaluation.metrics, evaluation.by_default and not evaluation.metrics
+    for metric in metrics.values():
         metric.reset()
     with torch.no_grad(), batches_of(state, evaluation.subset_num_batches) as batches:
         for batch in batches:
@@ -97,10 +99,14 @@ def _run(state: State, engine: Engine, evaluation: Evaluation) -> dict[str, floa
             with autocast(state.device, state.precision):
                 state.outputs = eval_forward(state)
             engine.fire(Event.EVAL_AFTER_FORWARD)
-            update_metrics(state, evaluation.metrics)
+            if unsettled and not metrics:
+                metrics.update(fitting(state, f"evaluator {evaluation.label}"))
+            update_metrics(state, metrics)
             engine.fire(Event.EVAL_BATCH_END)
     if state.world_size > 1:
-        add_up(evaluation.metrics)
+        if unsettled:
+            agree(metrics)
+        add_up(metrics)
     values = values_of(evaluation)
     clocks.switch("callbacks_s")
     state.metrics.update(values)

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import ExpkitError, UsageError, unknown
 from expkit.trainer.algorithm import name_of
 from expkit.trainer.data_spec import DataSpec, data_of
+from expkit.trainer.default_metrics import Loss, usual
 from expkit.trainer.interval import Every
 from expkit.trainer.loaders import check_subset
 from expkit.trainer.parts import parse_time
@@ -33,7 +33,8 @@ class Evaluator:
     """A Dataset plug-in, a torch DataLoader, any iterable of batches, or a DataSpec of one."""
     metrics: Any = None
     """A metric, or several in a list or by name: objects with `reset()`, `update(outputs, targets)` and `compute()`, or
-    names among the model's. By default all of the model's, else accuracy and cross_entropy."""
+    names among the model's. By default all of the model's; where it has none, those that fit its outputs
+    (`trainer/default_metrics.py`), which may be named too: accuracy, cross_entropy, loss."""
     subset_num_batches: int | None = None
     """An evaluation is that many batches; by default what the trainer says."""
     eval_interval: str | Time | None = None
@@ -47,6 +48,9 @@ class Evaluation:
     label: str
     data: DataSpec
     metrics: dict[str, Any]
+    """Empty before the first batch, where they are those that fit."""
+    by_default: bool
+    """Whether nobody said which metrics."""
     subset_num_batches: int | None
     interval: Time
 
@@ -92,10 +96,9 @@ def _evaluators_of(given: Any) -> list[Evaluator]:
 
 def _ready(evaluator: Evaluator, state: State, subset: int | None, interval: Time) -> Evaluation:
     what = f"of evaluator {evaluator.label}"
-    metrics = {
-        name: metric.to(state.device) if hasattr(metric, "to") else metric
-        for name, metric in _metrics_of(evaluator.metrics, state.model, what).items()
-    }
+    given = metrics_of(evaluator.metrics, state.model, what)
+    metrics = {name: metric.to(state.device) if hasattr(metric, "to") else metric for name, metric in
+               (given or {}).items()}  # fmt: skip
     if state.world_size > 1:
         refuse_what_cannot_add_up(metrics)
     own, every = check_subset(f"subset_num_batches {what}", evaluator.subset_num_batches), evaluator.eval_interval
@@ -104,12 +107,14 @@ def _ready(evaluator: Evaluator, state: State, subset: int | None, interval: Tim
         label=evaluator.label,
         data=data,
         metrics=metrics,
+        by_default=given is None,
         subset_num_batches=subset if own is None else own,
         interval=interval if every is None else parse_time(f"eval_interval {what}", every),
     )
 
 
-def _metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any]:
+def metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any] | None:
+    """Metrics by name, whatever was given; None where neither that nor the model names any. UsageError otherwise."""
     if given is None:
         return _metrics_of_model(model)
     if not isinstance(given, Mapping):
@@ -117,7 +122,9 @@ def _metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any]
         given = {one if isinstance(one, str) else name_of(one): one for one in several}
         if len(given) < len(several):
             raise UsageError(f"two metrics {what} have one name; give them by name, as a dict")
-    known = _metrics_of_model(model) if any(isinstance(metric, str) for metric in given.values()) else {}
+    named = any(isinstance(metric, str) for metric in given.values())
+    of_model = _metrics_of_model(model) if named else {}
+    known = {"loss": Loss(), **(usual() if of_model is None else of_model)}
     for metric in given.values():
         if isinstance(metric, str) and metric not in known:
             raise UsageError(unknown(f"metric {what}", metric, list(known)))
@@ -129,9 +136,9 @@ def _metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any]
     return {name: known[metric] if isinstance(metric, str) else metric for name, metric in given.items()}
 
 
-def _metrics_of_model(model: torch.nn.Module) -> dict[str, Any]:
+def _metrics_of_model(model: torch.nn.Module) -> dict[str, Any] | None:
     if not hasattr(model, "metrics"):
-        return {name: plugins.build("metrics", name, {}) for name in ("accuracy", "cross_entropy")}
+        return None
     metrics = model.metrics()  # type: ignore[operator]
     if not isinstance(metrics, Mapping):
         raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from expkit.errors import ExpkitError, UsageError
+from expkit.functional.losses import soft_cross_entropy
 from expkit.trainer.calling import takes_batch
 
 if TYPE_CHECKING:
@@ -33,7 +34,13 @@ def loss(state: State) -> Any:
         return given
     parts = _parts(given, state.device)
     state.losses = {name: part.detach() for name, part in parts.items() if name != "total"}
-    return parts["total"] if "total" in parts else sum(parts.values())
+    return _total(parts)
+
+
+def loss_of_batch(state: State) -> Tensor:
+    """The same scalar for an evaluation, which leaves the state's `losses` alone."""
+    given = state.loss_fn(state.outputs, state.targets)
+    return given if isinstance(given, Tensor) else torch.as_tensor(_total(_parts(given, state.device)))
 
 
 def loss_function(given: LossFn | None, state: State) -> LossFn:
@@ -110,6 +117,18 @@ def _knows_tensors_only(own: Any) -> bool:
     own = own.func if isinstance(own, functools.partial) else own
     home = str(getattr(own, "__module__", ""))
     return home.startswith(("torch.nn.", "expkit.functional.")) and not inspect.ismethod(own)
+
+
+def compares_classes(loss_fn: LossFn) -> bool:
+    """Whether a loss is known to want class ids or probabilities with the classes of outputs on axis 1."""
+    own = getattr(loss_fn, "__wrapped__", loss_fn)
+    own = own.func if isinstance(own, functools.partial) else own
+    known = (torch.nn.functional.cross_entropy, soft_cross_entropy)
+    return own in known or isinstance(getattr(own, "__self__", None), torch.nn.CrossEntropyLoss)
+
+
+def _total(parts: Mapping[str, Tensor]) -> Any:
+    return parts["total"] if "total" in parts else sum(parts.values())
 
 
 def _parts(given: Any, device: torch.device) -> dict[str, Tensor]:

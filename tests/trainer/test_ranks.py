@@ -20,7 +20,7 @@ HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precisi
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
            "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed",
            "outside_of_fit", "token_weights", "token_weights_in_parts", "named_losses", "nothing_counts",
-           "metrics_that_meet")  # fmt: skip
+           "metrics_that_meet", "default_metrics")  # fmt: skip
 REFUSED = ("refused_loader", "refused_sampler", "refused_auto", "other_model")
 EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "methods", "torch_loader", "noisy",
          "noisy_workers", "resumed", "outside_of_fit", "token_weights", "token_weights_in_parts",
@@ -91,6 +91,12 @@ def test_metrics_that_meet_by_themselves_and_metrics_that_add_up_see_all_ranks(t
     assert metrics == alone("metrics_that_meet")["metrics"]
     assert metrics["own/meeting.count"] == 13
     assert metrics["own/meeting.share"] == metrics["eval/accuracy"]
+
+
+def test_a_rank_that_had_no_batch_has_the_metrics_that_the_others_settled(two: Path) -> None:
+    (first, second), one = results(two, "default_metrics"), alone("default_metrics")
+    assert first["metrics"].keys() == {"all/loss", "one/loss"} and first["metrics"] == second["metrics"]
+    assert first["metrics"] == pytest.approx(one["metrics"], rel=1e-12)
 
 
 def test_named_losses_of_two_ranks_are_those_of_one(two: Path) -> None:

@@ -32,6 +32,7 @@ from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, trainer, weights
+from tests.trainer.hugging_face import ForCausalLM, sentences
 
 Result = dict[str, Any]
 
@@ -177,6 +178,18 @@ def metrics_that_meet() -> Result:
     data = [Evaluator("own", loader(13, 4, double=True), Meeting()), Evaluator("eval", loader(13, 4, double=True),
             eval_interval="2ba")]  # fmt: skip
     t = trainer(seeded().double(), train_dataloader=loader(13, 6, double=True), eval_dataloader=data)
+    t.fit()
+    return summary(t)
+
+
+def default_metrics() -> Result:
+    """Of 3 sentences, one a batch, the second rank has one; of the last evaluator's single one it has none."""
+    mine = slice(dist.rank(), None, dist.world_size())
+    model, [whole] = seeded(ForCausalLM).double(), sentences(sizes=(3,))
+    own = [{name: part[i : i + 1] for name, part in whole.items()} for i in range(3)]
+    evaluators = [Evaluator("all", own[mine]), Evaluator("one", own[:1][mine])]
+    t = trainer(model, train_dataloader=own[mine], eval_dataloader=evaluators, max_duration="2ba",
+                schedulers=lambda step: 0.0)  # fmt: skip
     t.fit()
     return summary(t)
 
