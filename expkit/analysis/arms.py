@@ -9,10 +9,12 @@ import numpy as np
 
 from expkit.analysis import phrases, speedup
 from expkit.analysis.attainment import ENDED, target_times
+from expkit.analysis.checks import checks
+from expkit.analysis.estimates import Checks, Interval
 from expkit.analysis.intervals import t_interval
-from expkit.analysis.model import Arm, Guard, Interval
+from expkit.analysis.model import Arm, Guard
 from expkit.analysis.noise import Floor
-from expkit.analysis.pairs import Pairs, dropped_sentence, first_quality, quality_pairs, time_pairs
+from expkit.analysis.pairs import Pairs, dropped_sentence, first_quality, quality_pairs, time_pairs, unpaired_times
 from expkit.analysis.quality import quality_difference
 from expkit.analysis.replicate import Replicate, counts, label_of, methods_of, parameters_of, split_arm
 from expkit.analysis.study import Study
@@ -27,6 +29,7 @@ class Compared:
     other_clock: Interval
     quality: Interval
     to_target: Interval
+    checks: Checks
     dropped: str = ""
 
 
@@ -74,8 +77,9 @@ def _arm(study: Study, label: str, floor: Floor, red: Sequence[Guard]) -> Arm:
         sentence=judged.sentence,
         size=len(methods_of(label)),
         seeds=tuple(sorted({r.seed for r in members if r.seed is not None})),
-        p_sign_flip=found.time.p_sign_flip,
+        p_sign_flip=found.checks.p_sign_flip,
         time_missing=found.dropped,
+        checks=found.checks,
     )
 
 
@@ -87,12 +91,14 @@ def _compared(study: Study, label: str) -> Compared:
     other = study.pairs(label, study.other_clock)
     other_ratio = speedup.paired(other.base, other.arm, study.ci).ratio
     quality = quality_difference(*quality_pairs(members, base), mode=study.mode)
-    return Compared(time, other_ratio, quality, _to_target(study, members, base), dropped_sentence(pairs.dropped))
+    same = checks(time, pairs, unpaired_times(members, base, study.clock), study.ci)
+    target = _to_target(study, members, base)
+    return Compared(time, other_ratio, quality, target, same, dropped_sentence(pairs.dropped))
 
 
 def _nothing(study: Study) -> Compared:
     none = Interval(level=study.ci)
-    return Compared(speedup.Speedup(none), none, Interval(level=0.90), none)
+    return Compared(speedup.Speedup(none), none, Interval(level=0.90), none, Checks())
 
 
 def _to_target(study: Study, members: Sequence[Replicate], base: Sequence[Replicate]) -> Interval:

@@ -8,8 +8,9 @@ import numpy as np
 
 from expkit.analysis import phrases
 from expkit.analysis.effects import MethodEffect, contrast, full_grid, method_effects, shapley_weights
-from expkit.analysis.intervals import Array, exp
-from expkit.analysis.model import Effect, Interval
+from expkit.analysis.estimates import Interval
+from expkit.analysis.intervals import Array, excludes, exp
+from expkit.analysis.model import Effect
 from expkit.analysis.noise import Floor
 from expkit.analysis.replicate import sister_levels
 from expkit.analysis.study import Study
@@ -57,11 +58,6 @@ def _effect(
         shapley_quality=shapley_quality or none,
         contexts=time.pairs,
     )
-
-
-def excludes(interval: Interval, nothing: float = 0.0) -> bool:
-    """Whether the interval leaves out `nothing`."""
-    return interval.lo is not None and interval.hi is not None and not interval.lo <= nothing <= interval.hi
 
 
 def _sentence(study: Study, time: MethodEffect, quality: MethodEffect, floor: Floor) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from expkit.analysis.estimates import Interval
 from expkit.analysis.intervals import Array, pooled_error, pooled_interval, t_interval
-from expkit.analysis.model import Interval
 
 MAX_SHAPLEY_METHODS = 12
 """4,096 cells; beyond, no grid that anybody trains is full."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from expkit.analysis.model import Interval
+from expkit.analysis.estimates import Interval, Pooling
 
 HOMOGENEITY_P = 0.01
 """Below this p of Bartlett's test the arms' spreads are called unequal and no error is pooled."""
@@ -22,12 +22,18 @@ HOMOGENEITY_P = 0.01
 Array = NDArray[np.float64]
 
 
+def finite_of(values: ArrayLike) -> Array:
+    """The finite values, in one dimension."""
+    flat: Any = np.asarray(values, dtype=float).ravel()
+    return np.asarray(flat[np.isfinite(flat)], dtype=float)
+
+
 def t_interval(values: ArrayLike, level: float = 0.95, method: str = "paired t") -> Interval:
     """Mean +- t_{(1+level)/2, n-1} sd / sqrt n over the finite values; no ends where n < 2, no value where n = 0.
 
     Student (1908); speedup-science A5.
     """
-    finite = _finite(values)
+    finite = finite_of(values)
     if finite.size == 0:
         return Interval(level=level)
     mean = float(finite.mean())
@@ -46,6 +52,11 @@ def exp(interval: Interval) -> Interval:
     return replace(interval, value=ends[0], lo=ends[1], hi=ends[2])
 
 
+def excludes(interval: Interval, nothing: float = 0.0) -> bool:
+    """Whether the interval leaves out `nothing`."""
+    return interval.lo is not None and interval.hi is not None and not interval.lo <= nothing <= interval.hi
+
+
 @dataclass(frozen=True)
 class PooledError:
     """SD of one trial about its arm's and its block's mean, over all arms; df = (C - P)(S - 1), P points."""
@@ -56,26 +67,55 @@ class PooledError:
 
 
 def pooled_error(values_CS: ArrayLike, points: Sequence[Hashable] = ()) -> PooledError | None:
-    """The within-block error of a complete table of arms by seeds, or None where it must not be pooled.
+    """The within-block error of a complete table of arms by seeds, or None where it must not be pooled; `pooling`."""
+    return error_of(pooling(values_CS, points))
+
+
+def error_of(found: Pooling) -> PooledError | None:
+    """The error that serves all arms, None where each has its own."""
+    if not found.used or found.sd is None or found.df is None or found.homogeneity_p is None:
+        return None
+    return PooledError(found.sd, found.df, found.homogeneity_p)
+
+
+def pooling(values_CS: ArrayLike, points: Sequence[Hashable] = ()) -> Pooling:
+    """The within-block error of a complete table of arms by seeds, and whether one error may serve all arms.
 
     `points`: the parameter point of each arm, where there are several; a block is a seed at one point.
-    None: a value is missing, fewer than two arms or seeds, or Bartlett's test on the arms' residuals gives p < 0.01.
-    A baseline that is the mean of two replicates varies less than a trial does; pooling it in makes no interval of a
-    difference too short. speedup-science A8 (b); Bartlett (1937).
+    Not used where a value is missing, there are fewer than two arms or seeds, or Bartlett's test on the arms' residuals
+    gives p < 0.01. A baseline that is the mean of two replicates varies less than a trial does; pooling it in makes no
+    interval of a difference too short. speedup-science A8 (b); Bartlett (1937).
     """
     table = np.asarray(values_CS, dtype=float)
-    if table.ndim != 2 or min(table.shape) < 2 or not np.isfinite(table).all():
-        return None
+    if table.ndim != 2 or min(table.shape) < 2:
+        return Pooling(sentence="Each arm has an error of its own: fewer than two arms or two seeds.")
+    if not np.isfinite(table).all():
+        return Pooling(sentence=f"Each arm has an error of its own: {_holes(table)}.")
+    residuals, groups = _residuals(table, points)
+    df = (table.shape[0] - groups) * (table.shape[1] - 1)
+    if not df:
+        return Pooling(sentence="Each arm has an error of its own: no parameter point has two arms.")
+    sd, p = math.sqrt(float((residuals**2).sum()) / df), bartlett_p(residuals)
+    test = f"(Bartlett's test, p = {p:.2g})"
+    if p < HOMOGENEITY_P:
+        return Pooling(False, sd, df, p, f"Each arm has an error of its own: the arms' spreads differ {test}.")
+    shared = f"One error is pooled over all arms: SD {100 * sd:.2g} % of a time, {df} degrees of freedom"
+    return Pooling(True, sd, df, p, f"{shared}; the arms' spreads do not differ {test}.")
+
+
+def _holes(table: Array) -> str:
+    missing = int((~np.isfinite(table)).sum())
+    return f"{missing} of {table.size} pairs {'is' if missing == 1 else 'are'} missing"
+
+
+def _residuals(table: Array, points: Sequence[Hashable]) -> tuple[Array, int]:
+    """What is left of each value without its arm's and its block's mean, and the number of parameter points."""
     groups = [np.array([p == point for p in points]) for point in dict.fromkeys(points)] or [np.full(len(table), True)]
     residuals = np.zeros(table.shape)
     for rows in groups:
         centred = table[rows] - table[rows].mean(axis=1, keepdims=True)
         residuals[rows] = centred - centred.mean(axis=0, keepdims=True)
-    df = (table.shape[0] - len(groups)) * (table.shape[1] - 1)
-    p = bartlett_p(residuals) if df else 0.0
-    if p < HOMOGENEITY_P:
-        return None
-    return PooledError(math.sqrt(float((residuals**2).sum()) / df), df, p)
+    return residuals, len(groups)
 
 
 def bartlett_p(residuals_CS: ArrayLike) -> float:
@@ -122,11 +162,6 @@ def t_two_sided_p(t: float, df: float) -> float:
     from scipy.special import stdtr
 
     return float(2 * stdtr(df, -abs(t)))
-
-
-def _finite(values: ArrayLike) -> Array:
-    flat: Any = np.asarray(values, dtype=float).ravel()
-    return np.asarray(flat[np.isfinite(flat)], dtype=float)
 
 
 def _exp(log_ratio: float) -> float:

@@ -11,22 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from expkit.analysis.estimates import Checks, Pooling, Reach
+from expkit.analysis.estimates import Interval as Interval
+
 SCHEMA_VERSION = 1
 
 Light = Literal["green", "amber", "red"]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its confidence interval; `n` counts the pairs (or values) behind it."""
-
-    value: float | None = None
-    lo: float | None = None
-    hi: float | None = None
-    n: int = 0
-    level: float = 0.95
-    method: str = ""
-    """How the ends were made: `paired t`, `pooled t`, `Welch`, ..."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +98,8 @@ class Arm:
     setup_s: float | None
     target_times: tuple[TargetTime, ...]
     target_speedup: Interval
-    """Paired speedup of the sustained, interpolated time to the primary target; no value where a trial missed it."""
+    """Speedup of the sustained, interpolated time to the primary target: paired where every trial reached it, else by
+    the censored likelihood of `reach`; no value where fewer than half of a side's trials reached it."""
     verdict: str
     time_class: str
     quality_class: str
@@ -118,6 +109,10 @@ class Arm:
     p_sign_flip: float | None = None
     time_missing: str = ""
     """Empty, or why the time comparison is not there."""
+    checks: Checks = field(default_factory=Checks)
+    """The speedup by other estimators."""
+    reach: Reach = field(default_factory=Reach)
+    """Time to the primary target, misses included."""
 
 
 @dataclass(frozen=True)
@@ -239,3 +234,5 @@ class Summary:
     headline: tuple[str, ...]
     withheld: tuple[str, ...] = ()
     """Names of the red guards; not empty where the headline is withheld."""
+    pooling: Pooling = field(default_factory=Pooling)
+    """Whether one error serves all arms' intervals, and why not where it does not."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from expkit.analysis.estimates import Interval
 from expkit.analysis.intervals import exp, t_interval
-from expkit.analysis.model import Interval
 
 TOO_NOISY = math.log(1.2)
 """A floor beyond which the machine hides more than most methods could give; in log-time, 20 %."""

@@ -59,6 +59,32 @@ def time_pairs(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str, 
     return Pairs(tuple(blocks), tuple(t0), tuple(tc), dict(dropped))
 
 
+def unpaired_times(
+    arm: Iterable[Replicate], base: Iterable[Replicate], clock: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(baseline, arm) times of all usable trials in the one session that has most of both, pairs or not.
+
+    A trial with several replicates there gives their geometric mean. Seeds of one side need not be those of the other.
+    """
+    sides = [_by_session(side, clock) for side in (base, arm)]
+    shared = sorted(sides[0].keys() & sides[1].keys())
+    if not shared:
+        return (), ()
+    best = max(shared, key=lambda session: min(len(side[session]) for side in sides))
+    found = [tuple(math.exp(float(np.mean(logs))) for logs in side[best].values()) for side in sides]
+    return found[0], found[1]
+
+
+def _by_session(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """Session -> trial -> log times."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for one in replicates:
+        seconds = one.time(clock)
+        if one.complete and seconds is not None and not one.why_not(clock):
+            found.setdefault(one.session, {}).setdefault(one.id, []).append(math.log(seconds))
+    return found
+
+
 def aa_pairs(replicates: Iterable[Replicate], clock: str) -> tuple[list[float], list[float]]:
     """Times of the first two usable replicates of one trial in one session, for each block that has them."""
     groups: dict[tuple[int, str, tuple[str, str]], list[float]] = {}

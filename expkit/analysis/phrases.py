@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from expkit.analysis.model import Interval
+from expkit.analysis.estimates import Interval
 
 CLOCK_NAMES = {"train_s": "the train clock", "cpu_s": "CPU time", "wall_s": "the wall clock"}
 TIMING_REASONS = {

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from expkit.analysis.estimates import Interval
 from expkit.analysis.intervals import t_interval
-from expkit.analysis.model import Interval
 from expkit.errors import UsageError
 
 Reading = Literal["better", "equal", "not worse", "worse", "undecided"]

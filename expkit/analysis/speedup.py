@@ -12,23 +12,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from expkit.analysis.intervals import Array, PooledError, exp, pooled_interval, t_interval, t_quantile
-from expkit.analysis.model import Interval
+from expkit.analysis.estimates import Interval
+from expkit.analysis.intervals import Array, PooledError, exp, pooled_interval, t_interval, t_quantile, t_two_sided_p
 from expkit.errors import UsageError
-
-MAX_SIGN_FLIPS = 20
-"""Up to this many pairs the sign-flip test is exact; 2^20 sums take a few milliseconds."""
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """A ratio of times with its interval; `sd` is that of the log ratios, `rho` the correlation of the log times."""
+    """A ratio of times with its interval, and the t test that goes with it."""
 
     ratio: Interval
     sd: float | None = None
+    """Of the log ratios of the pairs; None where there are none."""
     df: float | None = None
+    """Degrees of freedom behind the interval."""
     rho: float | None = None
-    p_sign_flip: float | None = None
+    """Correlation of the log times over the pairs."""
+    p: float | None = None
+    """Two-sided, of no effect: below 1 - level exactly where the interval leaves out 1."""
 
 
 def paired(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, error: PooledError | None = None) -> Speedup:
@@ -40,19 +41,23 @@ def paired(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, error: PooledError
     """
     base, arm = _pairs(t0, tc)
     log_ratios = np.log(base) - np.log(arm)
-    n = len(log_ratios)
+    n, rho = len(log_ratios), correlation(np.log(base), np.log(arm))
     interval = t_interval(log_ratios, level)
-    if error is not None and n >= 2 and interval.value is not None:
-        interval = pooled_interval(interval.value, (1.0, -1.0), error, n, level)
-    sd = float(log_ratios.std(ddof=1)) if n >= 2 else None
-    return Speedup(exp(interval), sd, n - 1 if n >= 2 else None, correlation(np.log(base), np.log(arm)),
-                   sign_flip_p(log_ratios))  # fmt: skip
+    if n < 2 or interval.value is None:
+        return Speedup(exp(interval), rho=rho)
+    mean, sd, df = interval.value, float(log_ratios.std(ddof=1)), n - 1
+    standard_error = sd / math.sqrt(n)
+    if error is not None:
+        interval = pooled_interval(mean, (1.0, -1.0), error, n, level)
+        standard_error, df = error.sd * math.sqrt(2 / n), error.df
+    return Speedup(exp(interval), sd, df, rho, _p(mean, standard_error, df))
 
 
 def welch(t0: ArrayLike, tc: ArrayLike, level: float = 0.95) -> Speedup:
     """The unpaired form, Welch's t interval on log-time with Satterthwaite's df; A5 (2), Welch (1947).
 
-    Fewer than two times on a side give a ratio without interval; none at all give none.
+    `n` is that of the smaller side. Fewer than two times on a side give a ratio without interval; none at all give
+    none.
     """
     base, arm = np.log(_positive(t0)), np.log(_positive(tc))
     smaller = min(len(base), len(arm))
@@ -64,10 +69,12 @@ def welch(t0: ArrayLike, tc: ArrayLike, level: float = 0.95) -> Speedup:
     part = np.array([base.var(ddof=1) / len(base), arm.var(ddof=1) / len(arm)])
     variance = float(part.sum())
     if variance == 0:
-        return Speedup(exp(Interval(mean, mean, mean, smaller, level, "Welch")), 0.0, float(smaller - 1))
+        df = float(smaller - 1)
+        return Speedup(exp(Interval(mean, mean, mean, smaller, level, "Welch")), df=df, p=_p(mean, 0.0, df))
     df = variance**2 / float((part**2 / np.array([len(base) - 1, len(arm) - 1])).sum())
     half = t_quantile(level, df) * math.sqrt(variance)
-    return Speedup(exp(Interval(mean, mean - half, mean + half, smaller, level, "Welch")), math.sqrt(variance), df)
+    ratio = exp(Interval(mean, mean - half, mean + half, smaller, level, "Welch"))
+    return Speedup(ratio, df=df, p=_p(mean, math.sqrt(variance), df))
 
 
 def ratio_of_means(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, *, pair: bool = True) -> Interval:
@@ -90,21 +97,6 @@ def ratio_of_means(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, *, pair: b
     return _fieller(a, b, (aa, ab, bb), t_quantile(level, df) ** 2, Interval(a / b, None, None, n, level, "Fieller"))
 
 
-def sign_flip_p(log_ratios: ArrayLike) -> float | None:
-    """Share of the 2^n sign vectors whose |mean| is at least the observed one; None for n < 1 or n > 20.
-
-    Exact, two-sided; the smallest attainable value is 2 / 2^n, so five pairs can never give p < 0.05. A5 (4).
-    """
-    d = np.asarray(log_ratios, dtype=float)
-    if not 1 <= len(d) <= MAX_SIGN_FLIPS:
-        return None
-    sums = np.array([d[0]])  # the first sign fixed: the other half of the vectors mirrors this one
-    for value in d[1:]:
-        sums = np.concatenate((sums + value, sums - value))
-    observed = abs(float(d.sum()))
-    return float(np.mean(np.abs(sums) >= observed - 1e-12 * max(1.0, float(np.abs(d).sum()))))
-
-
 def correlation(a: ArrayLike, b: ArrayLike) -> float | None:
     """Pearson's rho over pairs; None for fewer than three pairs or where a side does not vary."""
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
@@ -120,6 +112,13 @@ def geometric_mean(times: ArrayLike) -> float | None:
     finite = np.asarray(times, dtype=float)
     finite = finite[np.isfinite(finite) & (finite > 0)]
     return float(np.exp(np.log(finite).mean())) if len(finite) else None
+
+
+def _p(mean: float, standard_error: float, df: float) -> float:
+    """Of the two-sided t test; a difference without any spread is certain, and no difference is none."""
+    if standard_error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return t_two_sided_p(mean / standard_error, df)
 
 
 def _pairs(t0: ArrayLike, tc: ArrayLike) -> tuple[Array, Array]:
@@ -152,4 +151,5 @@ def _fieller(a: float, b: float, cov: tuple[float, float, float], t2: float, poi
         return Interval(point.value, None, None, point.n, point.level, "Fieller, unbounded")
     p, q, r = b**2 - t2 * bb, a * b - t2 * ab, a**2 - t2 * aa
     root = math.sqrt(max(q**2 - p * r, 0.0))
-    return Interval(point.value, (q - root) / p, (q + root) / p, point.n, point.level, point.method)
+    lower = max((q - root) / p, 0.0)  # times are positive, so a ratio below 0 is none
+    return Interval(point.value, lower, (q + root) / p, point.n, point.level, point.method)

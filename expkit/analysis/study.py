@@ -11,7 +11,8 @@ import numpy as np
 
 from expkit.analysis.attainment import Attained
 from expkit.analysis.effects import Cell
-from expkit.analysis.intervals import Array, PooledError, pooled_error
+from expkit.analysis.estimates import Pooling
+from expkit.analysis.intervals import Array, PooledError, error_of, pooling
 from expkit.analysis.pairs import Pairs, first_quality, time_pairs
 from expkit.analysis.replicate import Replicate, label_of, level_of, methods_of, split_arm
 
@@ -94,7 +95,12 @@ class Study:
     @cached_property
     def time_error(self) -> PooledError | None:
         """The pooled within-block error of log-time, None where it must not be pooled."""
-        return pooled_error(self.log_speed_CS, [point for _, point in self.cells])
+        return error_of(self.pooling)
+
+    @cached_property
+    def pooling(self) -> Pooling:
+        """Whether the within-block error of log-time may be pooled over all arms, and why not."""
+        return pooling(self.log_speed_CS, [point for _, point in self.cells])
 
     def _table(self, by_arm: Mapping[str, Mapping[int, float]]) -> Array:
         column = {seed: i for i, seed in enumerate(self.seeds)}

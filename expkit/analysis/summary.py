@@ -102,6 +102,7 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
         sql=statements(data.name, study),
         headline=headline(study, judged, credit, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
+        pooling=study.pooling,
     )  # fmt: skip
 
 

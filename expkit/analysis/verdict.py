@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from expkit.analysis import phrases
-from expkit.analysis.model import Guard, Interval
+from expkit.analysis.estimates import Interval
+from expkit.analysis.model import Guard
 from expkit.analysis.quality import reading
 
 TABLE = {

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 
+from expkit.analysis.estimates import Checks, Pooling
 from expkit.analysis.model import (
     SCHEMA_VERSION,
     Arm,
@@ -105,6 +106,7 @@ def example() -> Summary:
             "progressive_resizing: TRADE: faster, worse; x1.228 [1.201, 1.254], -0.0208 [-0.0231, -0.0185].",
             "ema: BETTER, time unresolved; +0.0061 [0.0040, 0.0082] in accuracy.",
         ),
+        pooling=Pooling(True, 0.021, 28, 0.41, "One error is pooled over all arms: SD 2.1 % of a time."),
     )
 
 
@@ -264,6 +266,20 @@ def _arm(methods: tuple[str, ...]) -> Arm:
         size=len(methods),
         seeds=SEEDS,
         p_sign_flip=None if baseline else 0.0625,
+        checks=Checks() if baseline else _checks(ratio, n),
+    )
+
+
+def _checks(ratio: float, n: int) -> Checks:
+    return Checks(
+        p=0.0312,
+        p_sign_flip=2.0 ** (1 - n),
+        p_sign_flip_least=2.0 ** (1 - n),
+        rho=0.62,
+        hodges_lehmann=Interval(ratio * 1.001, None, None, n, 0.95, "Hodges-Lehmann"),
+        ratio_of_means=Interval(ratio * 1.002, ratio * 0.97, ratio * 1.03, n, 0.95, "Fieller"),
+        ratio_of_medians=Interval(ratio * 0.999, None, None, n, 0.95, "no bootstrap below n = 20"),
+        unpaired=Interval(ratio, ratio * 0.96, ratio * 1.04, n, 0.95, "Welch"),
     )
 
 

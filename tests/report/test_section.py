@@ -15,6 +15,7 @@ def test_page_has_all_sections_in_order() -> None:
         "verdict",
         "trust",
         "arms",
+        "checks",
         "effects",
         "tradeoff",
         "curves",

@@ -1,0 +1,81 @@
+"""Estimates as a report has them, frozen: an interval, and what an arm's speedup, time to target and trade-off rest on.
+
+A number that does not exist is None, never nan; where one was refused a sentence says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence interval; `n` counts the pairs (or values) behind it."""
+
+    value: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    n: int = 0
+    level: float = 0.95
+    method: str = ""
+    """How the ends were made: `paired t`, `pooled t`, `Welch`, ..."""
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Whether the error of all arms was pooled into one, and why not where it was not. A8 (b)."""
+
+    used: bool = False
+    sd: float | None = None
+    """SD of one trial's log-time about its arm's and its block's mean."""
+    df: int | None = None
+    homogeneity_p: float | None = None
+    """Of Bartlett's test that all arms vary alike; nothing is pooled below 0.01."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The same speedup by other estimators, and what its pairing is worth. A5."""
+
+    p: float | None = None
+    """Two-sided, of the t interval; below 1 - level exactly where the interval leaves out 1."""
+    p_sign_flip: float | None = None
+    p_sign_flip_least: float | None = None
+    """2 / 2^n: no n pairs can give less."""
+    rho: float | None = None
+    """Correlation of the log times over pairs; pairing is worth 1 / (1 - rho) times the seeds."""
+    hodges_lehmann: Interval = field(default_factory=Interval)
+    ratio_of_means: Interval = field(default_factory=Interval)
+    """Total bill against total bill, with Fieller's interval."""
+    ratio_of_medians: Interval = field(default_factory=Interval)
+    unpaired: Interval = field(default_factory=Interval)
+    """Welch's interval over all usable times of both sides in common sessions, pairs or not."""
+    sentence: str = ""
+    """Where the checks and the speedup disagree about excluding 1; empty where they agree."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Time to the primary target with its misses as what they are, right-censored. A4."""
+
+    hits: int = 0
+    n: int = 0
+    timed: int = 0
+    """Trials whose time may be compared; the others count among hits and n only."""
+    horizon_s: float | None = None
+    """The longest that a trial of the arm was followed."""
+    median_s: float | None = None
+    """Where the Kaplan-Meier curve comes to 1/2; None where it never does."""
+    tau_s: float | None = None
+    """The restricted mean's horizon, the shorter one of arm and baseline."""
+    restricted_mean_s: Interval = field(default_factory=Interval)
+    difference_s: Interval = field(default_factory=Interval)
+    """Restricted mean of the baseline minus the arm's: seconds saved up to tau."""
+    log_rank_p: float | None = None
+    """That both curves are one, asymptotic."""
+    speedup: Interval = field(default_factory=Interval)
+    """exp(mu_0 - mu_c) of a censored log-normal model (Tobit), where a side has misses and both at least half hits."""
+    curve: tuple[tuple[float, float], ...] = ()
+    """(seconds, share of trials not there yet after them): the steps of the Kaplan-Meier curve."""
+    sentence: str = ""
