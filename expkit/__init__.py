@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _FACE = {"Trainer": "expkit.trainer.trainer", "DataSpec": "expkit.trainer.data_spec",
          "Evaluator": "expkit.trainer.evaluator", "Algorithm": "expkit.trainer.algorithm",
          "Callback": "expkit.trainer.callback", "LoggerDestination": "expkit.trainer.logger",
-         "Event": "expkit.trainer.event"}  # fmt: skip
+         "Event": "expkit.trainer.event", "load": "expkit.experiment.load"}  # fmt: skip
 _ROOMS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics",
           "functional")  # fmt: skip
 

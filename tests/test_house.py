@@ -19,7 +19,7 @@ FLOORS: list[set[str]] = [
     {"launch", "report", "algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers",
      "metrics", "samplers"},
     {"executors", "sections", "sweep", "testing"},
-    {"cli", "__init__"},
+    {"cli", "experiment", "__init__"},
 ]  # fmt: skip
 KINDS = ("algorithms", "callbacks", "loggers", "models", "datasets", "optimizers", "schedulers", "metrics", "samplers",
          "executors", "sections")  # fmt: skip

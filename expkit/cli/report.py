@@ -14,7 +14,6 @@ from expkit.cli.options import RUNS, Json, RunsDir, say
 if TYPE_CHECKING:
     from expkit.analysis.model import Summary
     from expkit.report.blocks import Page
-    from expkit.store.store import Store
 
 
 class Face(StrEnum):
@@ -54,11 +53,12 @@ def report(
     from expkit.analysis.summary import summarise
     from expkit.report.section import make_page
     from expkit.report.write import write_report
+    from expkit.store.find import find_sweep
     from expkit.store.query import connect
     from expkit.store.store import Store
 
     store = Store(runs_dir)
-    name = _find(store, sweep, runs_dir)
+    name = find_sweep(store, sweep)
     with connect(runs_dir) as con:
         summary = summarise(con, name, target=target, metric=metric, baseline=baseline)
         for unreadable in con.set_aside:
@@ -70,22 +70,6 @@ def report(
     on_other_terms = any(asked is not None for asked in (target, metric, baseline))
     written = write_report(summary, output or (usual / "exploratory" if on_other_terms else usual))
     say(f"report: {written.html}")
-
-
-def _find(store: Store, sweep: str, runs_dir: Path) -> str:
-    """The sweep that a name, a bare file name or a path means; UsageError names the nearest and all there are."""
-    from expkit.errors import UsageError, unknown
-
-    known = store.sweeps()
-    given = Path(sweep)
-    for name in (sweep, given.stem if given.suffix in {".yaml", ".yml"} else sweep):
-        if name in known:
-            return name
-    for name in known:
-        file = store.sweep_record(name).get("file")
-        if file and given.is_file() and Path(file).resolve() == given.resolve():
-            return name
-    raise UsageError(f"{unknown('sweep', sweep, known)} (in {runs_dir}; expkit sweep FILE makes one)")
 
 
 def _show(page: Page, summary: Summary, face: Face) -> None:

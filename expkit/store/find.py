@@ -1,4 +1,4 @@
-"""Finding a trial by what a person types: the first digits of its id, `last`, and which replicate of it.
+"""Finding what a person types: a trial by the first digits of its id, by `last`, a replicate of it; a sweep by name.
 
 Reads names of folders; plans only where no folder fits (a trial that was not started has none), records of trials
 only to tell apart those that a prefix fits.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from expkit.errors import UsageError
+from expkit.errors import UsageError, unknown
 from expkit.store.layout import Layout
 from expkit.store.records import PlanRow
 from expkit.store.store import Store
@@ -63,6 +63,20 @@ def find_trial(store: Store, prefix: str) -> str:
     lines = [f"  {_described(store, name)}" for name in found[:MOST_LISTED]]
     more = [f"  and {len(found) - MOST_LISTED} more"] if len(found) > MOST_LISTED else []
     raise UsageError("\n".join([f"{prefix!r} fits {len(found)} trials; give more digits:", *lines, *more]))
+
+
+def find_sweep(store: Store, written: str) -> str:
+    """The sweep that a name, a bare file name or a path means; UsageError names the nearest and all there are."""
+    known = store.sweeps()
+    given = Path(written)
+    for name in (written, given.stem if given.suffix in {".yaml", ".yml"} else written):
+        if name in known:
+            return name
+    for name in known:
+        file = store.sweep_record(name).get("file")
+        if file and given.is_file() and Path(file).resolve() == given.resolve():
+            return name
+    raise UsageError(f"{unknown('sweep', written, known)} (in {store.layout.root}; expkit sweep FILE makes one)")
 
 
 def trials(layout: Layout) -> list[str]:

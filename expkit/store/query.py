@@ -8,6 +8,7 @@ Opening costs about 0.2 s at 2,000 metrics files.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ class Connection:
 
     def __init__(self, root: Path) -> None:
         self._store = Store(root)
+        self._looked = time.time()
         self._found = list(scan(self._store.layout))
         self._files = checked(self._found, METRICS_SCHEMA_VERSION, self._store.set_aside)
         self._loaders = self._lazy()
@@ -107,7 +109,7 @@ class Connection:
     def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
         plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])
         return {
-            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._found)),
+            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._found, self._looked)),
             "_params": (tables.PARAMS, lambda: tables.params(self._store, self._found)),
             "_events": (tables.EVENTS, lambda: tables.events(self._store, self._found)),
             "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),

@@ -39,10 +39,15 @@ def scan(layout: Layout) -> Iterator[Found]:
         folder = f"{layout.trials}/{id12}"
         replicates = [int(name[1:]) for name in _names(folder) if name[0] == "r" and name[1:].isdigit()]
         for replicate in sorted(replicates):
-            attempts_dir = f"{folder}/r{replicate}/attempts"
-            attempts = sorted(int(name) for name in _names(attempts_dir) if name.isdigit())
-            files = tuple(path for k in attempts for path in _metrics(f"{attempts_dir}/{k}"))
-            yield Found(id12, replicate, tuple(attempts), files)
+            yield found_in(layout, id12, replicate)
+
+
+def found_in(layout: Layout, id12: str, replicate: int) -> Found:
+    """One replicate, as it is listed now."""
+    attempts_dir = f"{layout.trials}/{id12}/r{replicate}/attempts"
+    attempts = sorted(int(name) for name in _names(attempts_dir) if name.isdigit())
+    files = tuple(path for k in attempts for path in _metrics(f"{attempts_dir}/{k}"))
+    return Found(id12, replicate, tuple(attempts), files)
 
 
 def usable(path: str, newest_schema: int) -> str | None:

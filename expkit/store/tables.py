@@ -6,7 +6,10 @@ Costs about 0.2 ms a replicate; each table is made only when a query names a vie
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,15 @@ import pyarrow as pa
 
 from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
-from expkit.store.records import CLOCKS, TrialRecord
-from expkit.store.scan import Found
+from expkit.store.records import CLOCKS, FINAL, TrialRecord
+from expkit.store.scan import Found, found_in
 from expkit.store.stitch import spans
 from expkit.store.store import Store
 from expkit.store.strict import number, strict
 from expkit.store.sweeps import plan_schema, plan_table
 
+CLOCKS_DIFFER_S = 120.0
+"""How far the clock of a file server may be from ours."""
 _UTC = pa.timestamp("us")
 _TEXTS = pa.list_(pa.string())
 TRIALS = pa.schema([
@@ -53,8 +58,12 @@ SPANS = pa.schema([
 ])  # fmt: skip
 
 
-def trials(store: Store, found: Iterable[Found]) -> pa.Table:
-    """One row a replicate; replicates whose trial.json cannot be read are left out, and it is on `set_aside`."""
+def trials(store: Store, found: Iterable[Found], looked: float = math.inf) -> pa.Table:
+    """One row a replicate; replicates whose trial.json cannot be read are left out, and it is on `set_aside`.
+
+    `looked` is when `found` was listed, in seconds since 1970: what has ended since then stands as running, for its
+    last rows are in files that were not there yet, and nobody should take half a series for a result.
+    """
     rows = []
     records: dict[str, TrialRecord | None] = {}
     for f in found:
@@ -62,7 +71,7 @@ def trials(store: Store, found: Iterable[Found]) -> pa.Table:
             records[f.id12] = store.read_trial(f.id12)
         record = records[f.id12]
         if record is not None:
-            rows.append(_trial_row(store, f, record))
+            rows.append(_trial_row(store, f, record, looked))
     return _table(rows, TRIALS, store, lambda row: store.layout.status(row["id"], row["replicate"]))
 
 
@@ -114,7 +123,7 @@ def attempt_spans(store: Store, found: Iterable[Found]) -> pa.Table:
     return _table(rows, SPANS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
 
 
-def _trial_row(store: Store, f: Found, record: TrialRecord) -> dict[str, Any]:
+def _trial_row(store: Store, f: Found, record: TrialRecord, looked: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": f.id12,
         "replicate": f.replicate,
@@ -127,6 +136,9 @@ def _trial_row(store: Store, f: Found, record: TrialRecord) -> dict[str, Any]:
         "attempts": len(f.attempts),
     }
     state, status = store.look(f.id12, f.replicate)
+    if status is not None and state in FINAL and _ended_since(store, f, looked):
+        state = "running"
+        status = replace(status, ended_utc=None, cause=None, message=None, clocks={}, timing_valid=None, effective={})
     row["status"] = state
     if status is None:
         return row
@@ -152,6 +164,17 @@ def _trial_row(store: Store, f: Found, record: TrialRecord) -> dict[str, Any]:
         "reference_s": status.reference_s,
         **status.clocks,
     }
+
+
+def _ended_since(store: Store, f: Found, looked: float) -> bool:
+    """Whether files came after the listing; only where the status is so new, by whichever clock, that it may be."""
+    try:
+        changed = os.stat(store.layout.status(f.id12, f.replicate)).st_mtime  # noqa: PTH116  # 10,000 of them
+    except OSError:
+        return False
+    if changed < looked - CLOCKS_DIFFER_S:
+        return False
+    return found_in(store.layout, f.id12, f.replicate) != f
 
 
 def _sweep_row(store: Store, name: str) -> dict[str, Any]:
