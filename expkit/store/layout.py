@@ -1,7 +1,7 @@
 """Where everything lies below the runs folder; the one class that knows a file's name.
 
 sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  study.journal  report/
-trials/<id12>/   trial.json  recipe.yaml
+trials/<id12>/   trial.json  recipe.yaml  notes.json
    r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
       attempts/<k>/  attempt.json  recipe.yaml  events.jsonl  rank<r>.log  rank<r>.failure.json
                      metrics-000000.parquet ...  checkpoints/  profile/
@@ -85,6 +85,10 @@ class Layout:
     def recipe(self, id12: str) -> Path:
         """The resolved recipe: the only door between planning and running."""
         return self.trial(id12) / "recipe.yaml"
+
+    def notes(self, id12: str) -> Path:
+        """Tags and note of a trial."""
+        return self.trial(id12) / "notes.json"
 
     def replicate(self, id12: str, replicate: int) -> Path:
         """Folder of one replicate, r0, r1, ..."""

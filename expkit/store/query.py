@@ -112,6 +112,7 @@ class Connection:
             "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._found, self._looked)),
             "_params": (tables.PARAMS, lambda: tables.params(self._store, self._found)),
             "_events": (tables.EVENTS, lambda: tables.events(self._store, self._found)),
+            "_notes": (tables.NOTES, lambda: tables.notes(self._store, self._found)),
             "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),
             "_sweep_trials": (plan, lambda: tables.sweep_trials(self._store)),
         }
@@ -128,6 +129,7 @@ _NEEDED_BY = {
     "_trials": {"trials", "algorithms", "speedups", "curve", "aligned"},
     "_params": {"params"},
     "_events": {"events"},
+    "_notes": {"notes"},
     "_sweeps": {"sweeps"},
     "_sweep_trials": {"sweep_trials", "speedups"},
 }

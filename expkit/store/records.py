@@ -166,6 +166,20 @@ class Status(_Record):
 
 
 @dataclass(frozen=True)
+class Notes(_Record):
+    """What people say of a trial; notes.json, replaced at every change."""
+
+    tags: list[str] = field(default_factory=list)
+    """Sorted."""
+    note: str = ""
+    changed_utc: str | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(name, str) for name in self.tags):
+            raise ValueError("tags are texts")
+
+
+@dataclass(frozen=True)
 class PlanRow:
     """One replicate that a sweep uses; a row of plan.parquet."""
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
+from expkit.store.notes import read as read_notes
 from expkit.store.records import CLOCKS, FINAL, TrialRecord
 from expkit.store.scan import Found, found_in
 from expkit.store.stitch import spans
@@ -52,6 +53,7 @@ SWEEPS = pa.schema([
     ("target_metric", pa.string()), ("target_value", pa.float64()), ("target_rule", pa.string()),
     ("target_hash", pa.string()), ("target_utc", _UTC),
 ])  # fmt: skip
+NOTES = pa.schema([("id", pa.string()), ("tags", _TEXTS), ("note", pa.string()), ("changed_utc", _UTC)])
 SPANS = pa.schema([
     ("id", pa.string()), ("replicate", pa.int32()), ("attempt", pa.int32()), ("after", pa.int64()),
     ("upto", pa.int64()),
@@ -94,6 +96,16 @@ def events(store: Store, found: Iterable[Found]) -> pa.Table:
             place = {"id": f.id12, "replicate": f.replicate, "attempt": attempt}
             rows += [{**place, **event} for event in _lines(path, store.set_aside)]
     return _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
+
+
+def notes(store: Store, found: Iterable[Found]) -> pa.Table:
+    """One row a trial of which somebody said something."""
+    rows = []
+    for id12 in sorted({f.id12 for f in found}):
+        said = read_notes(store.layout, id12, store.set_aside)
+        if said.tags or said.note:
+            rows.append({"id": id12, **vars(said), "changed_utc": utc(said.changed_utc)})
+    return _table(rows, NOTES, store, lambda row: store.layout.notes(row["id"]))
 
 
 def sweeps(store: Store) -> pa.Table:

@@ -116,6 +116,13 @@ VIEWS = (
         "SELECT id, replicate, attempt, rank, batch, utc, kind, payload::JSON AS payload FROM _events",
     ),
     View(
+        "notes",
+        ("id", "tags", "note", "changed_utc"),
+        "What people said of trials with expkit tag and expkit note; one row a trial that has any.",
+        "SELECT label, seed, note FROM trials JOIN notes USING (id) WHERE list_contains(tags, 'keep')",
+        "SELECT * FROM _notes",
+    ),
+    View(
         "sweeps",
         ("sweep", "created_utc", "file", "sha256", "target_metric", "target_value", "target_rule", "target_hash",
          "target_utc"),
