@@ -49,13 +49,13 @@ def time_pairs(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str, 
     blocks, t0, tc, dropped = [], [], [], Counter[str]()
     bases = by_block(base)
     for block, candidates in by_block(arm).items():
-        found, why = _logs(candidates, bases.get(block, []), clock, read)
+        found, why = _times(candidates, bases.get(block, []), clock, read)
         if found is None:
             dropped[why] += 1
             continue
         blocks.append(block)
-        t0.append(math.exp(found[0]))
-        tc.append(math.exp(found[1]))
+        t0.append(found[0])
+        tc.append(found[1])
     return Pairs(tuple(blocks), tuple(t0), tuple(tc), dict(dropped))
 
 
@@ -118,25 +118,42 @@ def dropped_sentence(dropped: Mapping[str, int]) -> str:
     return ", ".join(f"{n} block{'s' if n > 1 else ''} {why}" for why, n in sorted(dropped.items()))
 
 
-def _logs(
+def _times(
     candidates: Sequence[Replicate], bases: Sequence[Replicate], clock: str, read: TimeOf
 ) -> tuple[tuple[float, float] | None, str]:
-    logs = []
+    found = []
     why = "without a time"
     for one in candidates:
         why = one.why_not(clock) or why
         seconds = read(one)
         if one.why_not(clock) or seconds is None:
             continue
-        mean = _mean_log(bases, one.session, clock, read)
-        if mean is None:
-            why = "without a baseline of the same setting and driver run"
-            continue
-        logs.append((mean, math.log(seconds)))
-    return (tuple(np.mean(logs, axis=0)), "") if logs else (None, why)
+        baseline, why = _baseline(bases, one.session, clock, read)
+        if baseline is not None:
+            found.append((baseline, seconds))
+    if not found:
+        return None, why
+    t0, tc = zip(*found, strict=True)
+    return (_geometric_mean(t0), _geometric_mean(tc)), ""
 
 
-def _mean_log(bases: Sequence[Replicate], session: tuple[str, str], clock: str, read: TimeOf) -> float | None:
+def _baseline(
+    bases: Sequence[Replicate], session: tuple[str, str], clock: str, read: TimeOf
+) -> tuple[float | None, str]:
     times = [read(b) for b in bases if b.session == session and not b.why_not(clock)]
-    found = [math.log(t) for t in times if t is not None]
-    return sum(found) / len(found) if found else None
+    found = [t for t in times if t is not None]
+    if not times:
+        return None, "without a baseline of the same setting and driver run"
+    if len(found) < len(times):  # a missed target is later than any time: a mean of the others would be too early
+        return None, "with a baseline without a time"
+    return _geometric_mean(found), ""
+
+
+def _geometric_mean(times: Sequence[float]) -> float:
+    """Logs are summed in order, as the macro `speedups` does it; a time that is alone keeps its last digit."""
+    if len(times) == 1:
+        return times[0]
+    total = 0.0
+    for one in times:
+        total += math.log(one)  # sum() compensates from Python 3.12 on
+    return math.exp(total / len(times))

@@ -94,6 +94,7 @@ class Connection:
             self._con.register(name, schema.empty_table())
         spans = tables.attempt_spans(self._store, self._found)
         self._con.register("_spans", spans)
+        self._con.register("_torn", tables.torn(self._store))
         if self._files:
             self._con.execute("SET VARIABLE expkit_files = ?", [self._files])
             self._con.execute("SET allowed_paths = getvariable('expkit_files')")
@@ -130,7 +131,7 @@ _NEEDED_BY = {
     "_params": {"params"},
     "_events": {"events"},
     "_notes": {"notes"},
-    "_sweeps": {"sweeps"},
+    "_sweeps": {"sweeps", "speedups"},
     "_sweep_trials": {"sweep_trials", "speedups"},
 }
 """Which words of a query need which table. Names cannot hide: functions that run SQL given as text are refused."""

@@ -22,6 +22,8 @@ CAUSES = ("exception", "oom", "timeout", "signal", "ended-early", "disk", "confi
 CLOCKS = ("setup_s", "train_s", "cpu_s", "wall_s", "data_wait_s", "forward_s", "backward_s", "optimizer_s",
           "algorithms_s", "callbacks_s", "eval_s", "checkpoint_s", "compile_s")  # fmt: skip
 """The parts of a trial's time, in the order of the trials view."""
+CONTENTION_RATIO = 1.1
+"""Wall over CPU time of one busy thread, beyond which somebody else had the core."""
 ROLES = ("baseline", "arm", "repeat", "pilot", "tune", "confirm")
 
 

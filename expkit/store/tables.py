@@ -51,7 +51,7 @@ EVENTS = pa.schema([
 SWEEPS = pa.schema([
     ("sweep", pa.string()), ("created_utc", _UTC), ("file", pa.string()), ("sha256", pa.string()),
     ("target_metric", pa.string()), ("target_value", pa.float64()), ("target_rule", pa.string()),
-    ("target_hash", pa.string()), ("target_utc", _UTC),
+    ("target_hash", pa.string()), ("target_utc", _UTC), ("exclusive", pa.bool_()),
 ])  # fmt: skip
 NOTES = pa.schema([("id", pa.string()), ("tags", _TEXTS), ("note", pa.string()), ("changed_utc", _UTC)])
 SPANS = pa.schema([
@@ -135,6 +135,13 @@ def attempt_spans(store: Store, found: Iterable[Found]) -> pa.Table:
     return _table(rows, SPANS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
 
 
+def torn(store: Store) -> pa.Table:
+    """Replicates of which a metrics file of rank 0 was set aside: what is left of their series is not what they did."""
+    rows = sorted({key for bad in store.set_aside if (key := store.layout.replicate_of(bad.path)) is not None})
+    ids, replicates = zip(*rows, strict=True) if rows else ((), ())
+    return pa.table({"id": pa.array(ids, pa.string()), "replicate": pa.array(replicates, pa.int32())})
+
+
 def _trial_row(store: Store, f: Found, record: TrialRecord, looked: float) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": f.id12,
@@ -201,6 +208,7 @@ def _sweep_row(store: Store, name: str) -> dict[str, Any]:
         "target_rule": target.get("rule"),
         "target_hash": target.get("hash"),
         "target_utc": utc(target.get("utc")),
+        "exclusive": store.sweep_settings(name).get("timing") != "shared",
     }
 
 
