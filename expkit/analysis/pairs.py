@@ -59,29 +59,36 @@ def time_pairs(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str, 
     return Pairs(tuple(blocks), tuple(t0), tuple(tc), dict(dropped))
 
 
+def best_session(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str) -> tuple[str, str] | None:
+    """The session, of those in which both sides ran, that has most usable trials of the smaller side; None without."""
+    mine, theirs = _trials(arm, clock), _trials(base, clock)
+    shared = sorted(mine.keys() & theirs.keys())
+    return max(shared, key=lambda session: min(len(mine[session]), len(theirs[session])), default=None)
+
+
 def unpaired_times(
-    arm: Iterable[Replicate], base: Iterable[Replicate], clock: str
+    arm: Sequence[Replicate], base: Sequence[Replicate], clock: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(baseline, arm) times of all usable trials in the one session that has most of both, pairs or not.
+    """(baseline, arm) times of all usable trials in their best session, pairs or not.
 
     A trial with several replicates there gives their geometric mean. Seeds of one side need not be those of the other.
     """
-    sides = [_by_session(side, clock) for side in (base, arm)]
-    shared = sorted(sides[0].keys() & sides[1].keys())
-    if not shared:
+    session = best_session(arm, base, clock)
+    if session is None:
         return (), ()
-    best = max(shared, key=lambda session: min(len(side[session]) for side in sides))
-    found = [tuple(math.exp(float(np.mean(logs))) for logs in side[best].values()) for side in sides]
+    found = [tuple(math.exp(float(np.mean(logs))) for logs in _trials(side, clock)[session].values() if logs)
+             for side in (base, arm)]  # fmt: skip
     return found[0], found[1]
 
 
-def _by_session(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """Session -> trial -> log times."""
+def _trials(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """Session -> trial -> log times of its usable replicates."""
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     for one in replicates:
-        seconds = one.time(clock)
-        if one.complete and seconds is not None and not one.why_not(clock):
-            found.setdefault(one.session, {}).setdefault(one.id, []).append(math.log(seconds))
+        if one.complete and not one.why_not(clock):
+            seconds = one.time(clock)
+            logs = found.setdefault(one.session, {}).setdefault(one.id, [])
+            logs += [] if seconds is None else [math.log(seconds)]
     return found
 
 
