@@ -50,10 +50,10 @@ def files(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What can be listed: trials, and plug-ins by kind."""
+    """Kinds of plug-ins."""
     from expkit.plugins import KINDS
 
-    return _fitting([*KINDS, "trials"], incomplete)
+    return _fitting(KINDS, incomplete)
 
 
 def plugins_and_keys(incomplete: str) -> list[str]:
