@@ -10,12 +10,13 @@ import numpy as np
 from expkit.analysis import phrases, speedup
 from expkit.analysis.attainment import ENDED, target_times
 from expkit.analysis.checks import checks
-from expkit.analysis.estimates import Checks, Interval
+from expkit.analysis.estimates import Checks, Interval, Reach
 from expkit.analysis.intervals import t_interval
 from expkit.analysis.model import Arm, Guard
 from expkit.analysis.noise import Floor
 from expkit.analysis.pairs import Pairs, dropped_sentence, first_quality, quality_pairs, time_pairs, unpaired_times
 from expkit.analysis.quality import quality_difference
+from expkit.analysis.reach import reach
 from expkit.analysis.replicate import Replicate, counts, label_of, methods_of, parameters_of, split_arm
 from expkit.analysis.study import Study
 from expkit.analysis.verdict import BASELINE, Counts, Evidence, Verdict, verdict
@@ -30,6 +31,7 @@ class Compared:
     quality: Interval
     to_target: Interval
     checks: Checks
+    reach: Reach
     dropped: str = ""
 
 
@@ -42,7 +44,7 @@ def _arm(study: Study, label: str, floor: Floor, red: Sequence[Guard]) -> Arm:
     members = study.by_arm[label]
     is_baseline = study.is_baseline(label)
     how = counts(members)
-    found = _nothing(study) if is_baseline else _compared(study, label)
+    found = _nothing(study, label) if is_baseline else _compared(study, label)
     equals = None if is_baseline or not study.idle[label] else label_of(study.effective(label), split_arm(label)[1])
     quality = t_interval(list(first_quality(members).values()), study.ci, "t over seeds")
     time_s = _usable_mean(members, study.clock)
@@ -80,6 +82,7 @@ def _arm(study: Study, label: str, floor: Floor, red: Sequence[Guard]) -> Arm:
         p_sign_flip=found.checks.p_sign_flip,
         time_missing=found.dropped,
         checks=found.checks,
+        reach=found.reach,
     )
 
 
@@ -92,22 +95,23 @@ def _compared(study: Study, label: str) -> Compared:
     other_ratio = speedup.paired(other.base, other.arm, study.ci).ratio
     quality = quality_difference(*quality_pairs(members, base), mode=study.mode)
     same = checks(time, pairs, unpaired_times(members, base, study.clock), study.ci)
-    target = _to_target(study, members, base)
-    return Compared(time, other_ratio, quality, target, same, dropped_sentence(pairs.dropped))
+    reached = reach(study, label)
+    target = _to_target(study, members, base, reached)
+    return Compared(time, other_ratio, quality, target, same, reached, dropped_sentence(pairs.dropped))
 
 
-def _nothing(study: Study) -> Compared:
+def _nothing(study: Study, label: str) -> Compared:
     none = Interval(level=study.ci)
-    return Compared(speedup.Speedup(none), none, Interval(level=0.90), none, Checks())
+    return Compared(speedup.Speedup(none), none, Interval(level=0.90), none, Checks(), reach(study, label))
 
 
-def _to_target(study: Study, members: Sequence[Replicate], base: Sequence[Replicate]) -> Interval:
-    """Paired speedup to the primary target; no value where a trial of either side missed it (never dropped, A4)."""
+def _to_target(study: Study, members: Sequence[Replicate], base: Sequence[Replicate], reached: Reach) -> Interval:
+    """Speedup to the primary target: paired where every trial of both sides came, else with misses censored. A4."""
     sides = [r for r in (*members, *base) if r.state in ENDED and not r.unreadable]
-    if not sides or not all(r.complete and study.attained.of(r).hit for r in sides):
-        return Interval(level=study.ci)
-    pairs: Pairs = time_pairs(members, base, study.clock, study.attained.time_of())
-    return speedup.paired(pairs.base, pairs.arm, study.ci).ratio
+    if sides and all(r.complete and study.attained.of(r).hit for r in sides):
+        pairs: Pairs = time_pairs(members, base, study.clock, study.attained.time_of())
+        return speedup.paired(pairs.base, pairs.arm, study.ci).ratio
+    return reached.speedup if sides else Interval(level=study.ci)
 
 
 def _evidence(

@@ -22,6 +22,7 @@ _SHOWN: tuple[tuple[str, Rule, bool], ...] = (
     ("interpolated", "sustained", True),
     ("to_end", "to_end", True),
     ("median3", "median3", True),
+    ("endpoint", "endpoint", True),
 )
 """(name in the report, rule, interpolated). All for the primary target, `interpolated` for the ladder."""
 
@@ -54,7 +55,7 @@ def attained(
     targets: dict[float | None, float] = {} if target is None else {None: target}
     targets |= dict(ladder)
     found: dict[tuple[Rule, float | None], dict[Key, Crossing]] = {}
-    rules: tuple[Rule, ...] = ("first", "sustained", "to_end", "median3")
+    rules: tuple[Rule, ...] = ("first", "sustained", "to_end", "median3", "endpoint")
     stacked = stack([(s.clocks[clock], s.value) for s in series.values()], mode)
     for share, goal in targets.items():
         for rule in rules if share is None else ("sustained",):
@@ -108,9 +109,9 @@ def _target_time(
 
 
 def _seconds(crossing: Crossing, interpolated: bool) -> float:
-    if crossing.t is None or crossing.bracket is None:
+    if crossing.t is None:
         return math.inf
-    return crossing.t if interpolated else crossing.bracket[1]
+    return crossing.t if interpolated or crossing.bracket is None else crossing.bracket[1]
 
 
 def _text(median: float | None, censored: float | None, hits: int, n: int) -> str:

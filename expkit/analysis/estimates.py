@@ -62,20 +62,21 @@ class Reach:
     hits: int = 0
     n: int = 0
     timed: int = 0
-    """Trials whose time may be compared; the others count among hits and n only."""
-    horizon_s: float | None = None
-    """The longest that a trial of the arm was followed."""
+    """Trials whose time may be compared, of one session; the others count among hits and n only."""
     median_s: float | None = None
     """Where the Kaplan-Meier curve comes to 1/2; None where it never does."""
+    typical_s: float | None = None
+    """exp(mu) of the log-normal model with misses censored (Tobit), the geometric mean where there are none."""
     tau_s: float | None = None
     """The restricted mean's horizon, the shorter one of arm and baseline."""
     restricted_mean_s: Interval = field(default_factory=Interval)
+    """Mean of min(T, tau), the integral of the curve."""
     difference_s: Interval = field(default_factory=Interval)
     """Restricted mean of the baseline minus the arm's: seconds saved up to tau."""
     log_rank_p: float | None = None
-    """That both curves are one, asymptotic."""
+    """Of one curve for both, asymptotic; None for the baseline and where nobody came."""
     speedup: Interval = field(default_factory=Interval)
-    """exp(mu_0 - mu_c) of a censored log-normal model (Tobit), where a side has misses and both at least half hits."""
+    """exp(mu_0 - mu_c) of the Tobit model, unpaired; no value where fewer than half of a side's trials came."""
     curve: tuple[tuple[float, float], ...] = ()
     """(seconds, share of trials not there yet after them): the steps of the Kaplan-Meier curve."""
     sentence: str = ""

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from expkit.analysis import phrases
 from expkit.analysis.model import Guard, Light, TargetInfo
 from expkit.analysis.noise import TOO_NOISY, Floor
-from expkit.analysis.replicate import CONTENTION_RATIO, NOT_OWN_WORK, Replicate, counts
+from expkit.analysis.replicate import NOT_OWN_WORK, Replicate, counts
 from expkit.analysis.time_to_target import Crossing
+from expkit.store.records import CONTENTION_RATIO
 
 RESOLUTION = 0.02
 """A share of the time to target; evaluations that lie closer resolve it well (A3)."""

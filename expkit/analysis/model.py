@@ -56,7 +56,7 @@ class TargetTime:
     """How long one arm took to one quality, by one rule, over its trials."""
 
     rule: str
-    """first, sustained, interpolated (the sustained one, interpolated), to_end or median3."""
+    """first, sustained, interpolated (the sustained one, interpolated), to_end, median3 or endpoint (a whole run)."""
     target: float
     share: float | None
     """The rung of the ladder; None for the primary target."""

@@ -49,39 +49,46 @@ def time_pairs(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str, 
     blocks, t0, tc, dropped = [], [], [], Counter[str]()
     bases = by_block(base)
     for block, candidates in by_block(arm).items():
-        found, why = _logs(candidates, bases.get(block, []), clock, read)
+        found, why = _times(candidates, bases.get(block, []), clock, read)
         if found is None:
             dropped[why] += 1
             continue
         blocks.append(block)
-        t0.append(math.exp(found[0]))
-        tc.append(math.exp(found[1]))
+        t0.append(found[0])
+        tc.append(found[1])
     return Pairs(tuple(blocks), tuple(t0), tuple(tc), dict(dropped))
 
 
+def best_session(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str) -> tuple[str, str] | None:
+    """The session, of those in which both sides ran, that has most usable trials of the smaller side; None without."""
+    mine, theirs = _trials(arm, clock), _trials(base, clock)
+    shared = sorted(mine.keys() & theirs.keys())
+    return max(shared, key=lambda session: min(len(mine[session]), len(theirs[session])), default=None)
+
+
 def unpaired_times(
-    arm: Iterable[Replicate], base: Iterable[Replicate], clock: str
+    arm: Sequence[Replicate], base: Sequence[Replicate], clock: str
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(baseline, arm) times of all usable trials in the one session that has most of both, pairs or not.
+    """(baseline, arm) times of all usable trials in their best session, pairs or not.
 
     A trial with several replicates there gives their geometric mean. Seeds of one side need not be those of the other.
     """
-    sides = [_by_session(side, clock) for side in (base, arm)]
-    shared = sorted(sides[0].keys() & sides[1].keys())
-    if not shared:
+    session = best_session(arm, base, clock)
+    if session is None:
         return (), ()
-    best = max(shared, key=lambda session: min(len(side[session]) for side in sides))
-    found = [tuple(math.exp(float(np.mean(logs))) for logs in side[best].values()) for side in sides]
+    found = [tuple(math.exp(float(np.mean(logs))) for logs in _trials(side, clock)[session].values() if logs)
+             for side in (base, arm)]  # fmt: skip
     return found[0], found[1]
 
 
-def _by_session(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """Session -> trial -> log times."""
+def _trials(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
+    """Session -> trial -> log times of its usable replicates."""
     found: dict[tuple[str, str], dict[str, list[float]]] = {}
     for one in replicates:
-        seconds = one.time(clock)
-        if one.complete and seconds is not None and not one.why_not(clock):
-            found.setdefault(one.session, {}).setdefault(one.id, []).append(math.log(seconds))
+        if one.complete and not one.why_not(clock):
+            seconds = one.time(clock)
+            logs = found.setdefault(one.session, {}).setdefault(one.id, [])
+            logs += [] if seconds is None else [math.log(seconds)]
     return found
 
 
@@ -118,25 +125,42 @@ def dropped_sentence(dropped: Mapping[str, int]) -> str:
     return ", ".join(f"{n} block{'s' if n > 1 else ''} {why}" for why, n in sorted(dropped.items()))
 
 
-def _logs(
+def _times(
     candidates: Sequence[Replicate], bases: Sequence[Replicate], clock: str, read: TimeOf
 ) -> tuple[tuple[float, float] | None, str]:
-    logs = []
+    found = []
     why = "without a time"
     for one in candidates:
         why = one.why_not(clock) or why
         seconds = read(one)
         if one.why_not(clock) or seconds is None:
             continue
-        mean = _mean_log(bases, one.session, clock, read)
-        if mean is None:
-            why = "without a baseline of the same setting and driver run"
-            continue
-        logs.append((mean, math.log(seconds)))
-    return (tuple(np.mean(logs, axis=0)), "") if logs else (None, why)
+        baseline, why = _baseline(bases, one.session, clock, read)
+        if baseline is not None:
+            found.append((baseline, seconds))
+    if not found:
+        return None, why
+    t0, tc = zip(*found, strict=True)
+    return (_geometric_mean(t0), _geometric_mean(tc)), ""
 
 
-def _mean_log(bases: Sequence[Replicate], session: tuple[str, str], clock: str, read: TimeOf) -> float | None:
+def _baseline(
+    bases: Sequence[Replicate], session: tuple[str, str], clock: str, read: TimeOf
+) -> tuple[float | None, str]:
     times = [read(b) for b in bases if b.session == session and not b.why_not(clock)]
-    found = [math.log(t) for t in times if t is not None]
-    return sum(found) / len(found) if found else None
+    found = [t for t in times if t is not None]
+    if not times:
+        return None, "without a baseline of the same setting and driver run"
+    if len(found) < len(times):  # a missed target is later than any time: a mean of the others would be too early
+        return None, "with a baseline without a time"
+    return _geometric_mean(found), ""
+
+
+def _geometric_mean(times: Sequence[float]) -> float:
+    """Logs are summed in order, as the macro `speedups` does it; a time that is alone keeps its last digit."""
+    if len(times) == 1:
+        return times[0]
+    total = 0.0
+    for one in times:
+        total += math.log(one)  # sum() compensates from Python 3.12 on
+    return math.exp(total / len(times))

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from expkit.analysis.verdict import Counts
+from expkit.store.records import CONTENTION_RATIO
 
-CONTENTION_RATIO = 1.1
-"""Wall over CPU time of one busy thread, beyond which somebody else had the core."""
 NOT_OWN_WORK = ("resumed", "shared")
 """Reasons that spoil every clock: the trial did not do all its work at one go, or not alone."""
 _SET_END = re.compile(r" (?![^\[]*\])")

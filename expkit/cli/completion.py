@@ -50,10 +50,10 @@ def files(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """Kinds of plug-ins."""
+    """What can be listed: trials, and plug-ins by kind."""
     from expkit.plugins import KINDS
 
-    return _fitting(KINDS, incomplete)
+    return _fitting([*KINDS, "trials"], incomplete)
 
 
 def plugins_and_keys(incomplete: str) -> list[str]:

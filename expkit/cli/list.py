@@ -1,31 +1,67 @@
-"""`expkit list`: which plug-ins there are, of one kind or of all."""
+"""`expkit list`: which plug-ins there are, of one kind or of all; which trials, chosen, sorted, with any columns."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from expkit.cli.completion import kinds
-from expkit.cli.options import Json, give
+from expkit.cli.completion import kinds, sweeps
+from expkit.cli.options import RUNS, Json, RunsDir, give, say
 
-ALSO = {"methods": "algorithms", "data": "datasets", "nets": "models"}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from expkit.store.listing import Asked
+
+ALSO = {"methods": "algorithms", "data": "datasets", "nets": "models", "runs": "trials"}
 """Other words for a kind."""
+_COLUMNS = "A column of the views, a key of the recipe (optimizer.sgd.lr, or just lr), a metric (its last value)"
 
 
 def list(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="algorithms, models, datasets, optimizers, ...; all kinds if left out.", autocompletion=kinds
+            help="trials, or plug-ins: algorithms, models, datasets, ...; all plug-ins if left out.",
+            autocompletion=kinds,
         ),
     ] = None,
+    sweep: Annotated[
+        str | None, typer.Argument(help="Of trials: those of this sweep, planned ones too.", autocompletion=sweeps)
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Trials for which this holds: 'lr > 0.1 AND \"eval/accuracy\" > 0.8'."),
+    ] = None,
+    sort: Annotated[
+        str | None, typer.Option(metavar="COLUMNS", help="Order of trials; -train_s: the largest first.")
+    ] = None,
+    cols: Annotated[str | None, typer.Option(metavar="COLUMNS", help=f"{_COLUMNS}; with commas between.")] = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Show what is not the same in all trials listed.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many trials.")] = None,
+    runs_dir: RunsDir = RUNS,
     as_json: Json = False,
 ) -> None:
-    """List plug-ins by name, each with its first sentence.
+    """List trials, or plug-ins by name, each with its first sentence.
 
-    Example: expkit list algorithms
+    Example: expkit list trials ablate --where "status = 'complete'" --sort -eval/accuracy --cols id,label,lr
     """
+    from expkit.errors import UsageError
+    from expkit.store.listing import Asked
+
+    asked = Asked(sweep, where, _words(sort), _words(cols), changed, limit)
+    if ALSO.get(kind or "", kind) == "trials":
+        _list_trials(runs_dir, asked, as_json)
+    elif asked != Asked():
+        raise UsageError("a sweep, --where, --sort, --cols, --changed and --limit are for trials: expkit list trials")
+    else:
+        _list_plugins(kind, as_json)
+
+
+def _list_plugins(kind: str | None, as_json: bool) -> None:
     from expkit import plugins
 
     asked = [ALSO.get(kind, kind)] if kind else plugins.KINDS
@@ -36,3 +72,46 @@ def list(
     width = max((len(name) for _, name, _ in rows), default=0)
     for k, name, text in rows:
         print(f"{name:<{width}}  {text}" if kind else f"{k:<11} {name:<{width}}  {text}")
+
+
+def _list_trials(runs_dir: Path, asked: Asked, as_json: bool) -> None:
+    from dataclasses import replace
+
+    from expkit.store import answers
+    from expkit.store.find import find_sweep
+    from expkit.store.listing import listing
+    from expkit.store.query import connect
+
+    with connect(runs_dir) as con:
+        if asked.sweep is not None:
+            asked = replace(asked, sweep=find_sweep(con.store, asked.sweep))
+        table = listing(con, asked)
+        for unreadable in con.set_aside:
+            say(f"set aside: {unreadable}")
+    if as_json:
+        give(answers.as_json(table))
+    elif len(table):
+        print(answers.as_text(_plain(table)))
+    else:
+        say(f"no trial in {runs_dir} fits" if runs_dir.exists() else f"there are no results in {runs_dir} yet")
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Lists as words, and numbers to six digits; --json and expkit export have all of them."""
+    import pyarrow as pa
+
+    for i, column in enumerate(table.schema):
+        values = table.column(i).to_pylist()
+        if pa.types.is_list(column.type):
+            table = table.set_column(i, column.name, pa.array([" ".join(map(str, v or ())) for v in values]))
+        elif pa.types.is_floating(column.type):
+            short = pa.array([None if v is None else float(f"{v:.6g}") for v in values], pa.float64())
+            table = table.set_column(i, column.name, short)
+    return table
+
+
+def _words(text: str | None) -> tuple[str, ...]:
+    """Words with commas between; one with a comma in it stands in double quotes."""
+    if text is None:
+        return ()
+    return tuple(word.strip() for word in next(csv.reader([text], skipinitialspace=True), []) if word.strip())

@@ -43,6 +43,8 @@ Replicate = Annotated[
     str | None, typer.Argument(metavar="[REPLICATE]", help="Which replicate, such as r1, where it is not in the id.")
 ]
 
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
 RUNS = Path("runs")
 
 
@@ -54,6 +56,27 @@ def say(text: str) -> None:
 def give(data: Any) -> None:
     """One JSON document on stdout; non-finite numbers become null, because JSON has none."""
     print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def agreed(question: str, yes: bool) -> bool:
+    """Whether the person agrees; UsageError where nobody can be asked and nobody has agreed beforehand."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        from expkit.errors import UsageError
+
+        raise UsageError(f"nobody is here to ask whether to {question}; --yes says so, --dry-run only looks")
+    print(f"{question}? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def amount(num_bytes: float) -> str:
+    """Bytes for people: `1.4 MB`; a thousand to the next unit."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.3g} TB"
 
 
 def _plain(value: Any) -> Any:

@@ -155,5 +155,8 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
         }
         for arm in arms
     )
-    note = "Setup is outside the clock. There is a speedup to target only where every pair reached it."
+    note = (
+        "Setup is outside the clock. Speedup to target: paired where every trial reached it, else unpaired with misses "
+        "censored; there is none where fewer than half of a side's trials reached it."
+    )
     return Table(columns, rows, "More about each arm", note, folded=True)

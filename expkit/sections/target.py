@@ -8,7 +8,17 @@ from typing import ClassVar
 
 from expkit.analysis.model import Arm, Summary, TargetTime
 from expkit.report.blocks import ABSENT, Block, Cell, Column, Table, Text
-from expkit.report.numbers import fixed, metric_name, quality_decimals
+from expkit.report.numbers import (
+    cell,
+    fixed,
+    interval,
+    level,
+    metric_name,
+    quality_decimals,
+    ratio_cell,
+    seconds,
+    unique,
+)
 from expkit.report.ranking import primary_time, ranked
 from expkit.report.section import Section
 
@@ -18,6 +28,7 @@ RULES = {
     "interpolated": "sustained, interpolated",
     "to_end": "there to the end",
     "median3": "median of three there",
+    "endpoint": "whole runs that end there",
 }
 
 
@@ -34,7 +45,7 @@ class Target(Section):
         if not arms:
             why = "No target is set" if summary.target.value is None else "No complete trial has recorded the metric"
             return [*sentence, Text(f"{why}, so there is no time to it.")]
-        return [*sentence, _ladder(summary, arms), _rules(summary, arms)]
+        return [*sentence, _ladder(summary, arms), *_missed(summary, arms), _rules(summary, arms)]
 
 
 def _ladder(summary: Summary, arms: list[Arm]) -> Table:
@@ -58,6 +69,41 @@ def _rung(summary: Summary, arms: list[Arm], share: float | None) -> Column:
     value = fixed(target, quality_decimals(summary))
     title = f"target {value}" if share is None else f"{100 * share:g} % of gain, {value}"
     return Column(str(share), title, "s, hits", "right", minor=share is not None)
+
+
+def _missed(summary: Summary, arms: list[Arm]) -> list[Block]:
+    """Only where some trial missed the primary target: else the ladder has it all."""
+    if all(arm.reach.hits == arm.reach.n for arm in arms):
+        return []
+    ci = unique([level(arm.reach.restricted_mean_s) for arm in arms])
+    columns = (
+        Column("arm", "arm"),
+        Column("hits", "hits", "of n trials", "right"),
+        Column("median", "median", "s, Kaplan-Meier", "right"),
+        Column("mean", "restricted mean", f"s, {ci} interval", "right"),
+        Column("saved", "saved up to the horizon", f"s, {ci} interval", "right"),
+        Column("p", "p of log-rank", "", "right", minor=True),
+        Column("speedup", "speedup, misses censored", f"×, {ci} interval", "right"),
+    )
+    rows = tuple(
+        {
+            "arm": Cell(arm.label, code=True, strong=arm.baseline),
+            "hits": Cell(f"{it.hits} / {it.n}", it.hits, "warn" if it.hits < it.n else ""),
+            "median": cell(seconds(it.median_s), it.median_s),
+            "mean": cell(interval(it.restricted_mean_s, 2), it.restricted_mean_s.value),
+            "saved": cell(interval(it.difference_s, 2, signed=True), it.difference_s.value),
+            "p": cell(fixed(it.log_rank_p, 4), it.log_rank_p),
+            "speedup": ratio_cell(it.speedup),
+        }
+        for arm in arms
+        for it in (arm.reach,)
+    )
+    note = (
+        f"A miss is later than its last evaluation; no more is known. On {summary.clock}. Restricted mean: "
+        "mean of the time, cut at the shorter horizon of arm and baseline. Speedup: ratio of the medians of two "
+        "log-normal times by the censored (Tobit) likelihood, unpaired; none where fewer than half of a side came."
+    )
+    return [Table(columns, rows, "The primary target with its misses", note)]
 
 
 def _rules(summary: Summary, arms: list[Arm]) -> Table:

@@ -7,6 +7,8 @@ In a macro a bare name that is one of its parameters means the parameter, so col
 
 from __future__ import annotations
 
+from expkit.store.records import CONTENTION_RATIO
+
 AXES = ("train_s", "cpu_s", "wall_s", "batch", "epoch", "sample", "token")
 """What a series may be plotted over; the first three are clocks."""
 
@@ -18,61 +20,100 @@ def _axis(parameter: str) -> str:
       ELSE error('unknown {parameter} ' || {parameter} || '; there are: {", ".join(AXES)}') END"""
 
 
-_RULE = """CASE rule WHEN 'sustained' THEN ok AND coalesce(next_ok, true) WHEN 'first' THEN ok
-      WHEN 'to_end' THEN ok AND ok_to_end
-      ELSE error('unknown rule ' || rule || '; there are: sustained, first, to_end') END"""
-_KNOWN = "CASE rule WHEN 'sustained' THEN coalesce(next_u, u) WHEN 'first' THEN u ELSE last_u END"
 _HEIGHT = """CASE WHEN mode NOT IN ('max', 'min') THEN error('mode must be max or min, but got ' || mode)
       WHEN isnan(value) THEN NULL WHEN isinf(value) THEN '-inf'::DOUBLE WHEN mode = 'min' THEN -value ELSE value END"""
+_GOAL = """CASE WHEN isfinite(target::DOUBLE) THEN CASE mode WHEN 'min' THEN -(target::DOUBLE) ELSE target::DOUBLE END
+      ELSE error('a target must be a finite number, but got ' || target) END"""
+_MEDIAN = """CASE j WHEN 1 THEN p.z WHEN 2 THEN (steps[1].z + steps[2].z) / 2 ELSE greatest(
+        least(p.z, steps[j - 1].z), least(greatest(p.z, steps[j - 1].z), steps[j - 2].z)) END"""
+_START = """CASE rule WHEN 'sustained' THEN position('11' IN there || '1')
+      WHEN 'first' THEN position('1' IN there) WHEN 'median3' THEN position('1' IN there)
+      WHEN 'to_end' THEN CASE WHEN there LIKE '%1' THEN length(rtrim(there, '1')) + 1 ELSE 0 END
+      ELSE error('unknown rule ' || rule || '; there are: sustained, first, to_end, median3') END"""
+_KNOWN = "CASE rule WHEN 'sustained' THEN least(j + 1, n) WHEN 'to_end' THEN n ELSE j END"
 
 TIME_TO_TARGET = f"""
-  WITH heights AS (
-    SELECT id, replicate, {_axis("clock")} AS clock_value, {_HEIGHT} AS z
+  WITH points AS (
+    SELECT id, replicate, batch, {_axis("clock")} AS u, {_HEIGHT} AS z
     FROM metrics WHERE name = metric AND rank = 0
   ), series AS (
-    SELECT id, replicate, CASE WHEN z IS NOT NULL THEN clock_value END AS u, z,
-      z >= CASE mode WHEN 'min' THEN -(target::DOUBLE) ELSE target::DOUBLE END AS ok
-    FROM heights
-  ), steps AS (
-    SELECT *, lag(u) OVER w AS before_u, lag(z) OVER w AS before_z, lead(u) OVER w AS next_u,
-      lead(ok) OVER w AS next_ok, row_number() OVER w AS j, max(u) OVER (PARTITION BY id, replicate) AS last_u,
-      bool_and(ok) OVER (PARTITION BY id, replicate ORDER BY u NULLS LAST
-        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS ok_to_end
-    FROM series WINDOW w AS (PARTITION BY id, replicate ORDER BY u NULLS LAST)
+    SELECT id, replicate,
+      coalesce(list({{'u': u, 'z': z}} ORDER BY u, batch) FILTER (WHERE z IS NOT NULL AND isfinite(u)), []) AS steps
+    FROM points GROUP BY id, replicate
+  ), smooth AS (
+    SELECT id, replicate, CASE rule WHEN 'median3'
+      THEN list_transform(steps, lambda p, j: {{'u': p.u, 'z': {_MEDIAN}}}) ELSE steps END AS steps
+    FROM series
+  ), goals AS (
+    SELECT id, replicate, steps, len(steps) AS n, {_GOAL} AS goal FROM smooth
+  ), judged AS (
+    SELECT *, array_to_string(list_transform(steps, lambda p: CASE WHEN p.z >= goal THEN '1' ELSE '0' END), '') AS there
+    FROM goals
   ), starts AS (
-    SELECT id, replicate, count(u) AS n, max(u) AS horizon,
-      arg_min({{'j': j, 'u': u, 'z': z, 'before_u': before_u, 'before_z': before_z, 'known_at': {_KNOWN}}}, j)
-        FILTER (WHERE {_RULE}) AS s
-    FROM steps GROUP BY id, replicate
+    SELECT id, replicate, steps, n, goal, {_START} AS j FROM judged
+  ), found AS (
+    SELECT id, replicate, n, goal, j, steps[n].u AS horizon, CASE WHEN j > 0 THEN steps[j] END AS here,
+      CASE WHEN j > 1 THEN steps[j - 1] END AS prior, CASE WHEN j > 0 THEN steps[{_KNOWN}].u END AS known_at
+    FROM starts
   )
-  SELECT id, replicate, s IS NOT NULL AS hit,
-    CASE WHEN s.j = 1 OR isinf(s.before_z) THEN s.u
-      ELSE least(s.before_u + (CASE mode WHEN 'min' THEN -(target::DOUBLE) ELSE target::DOUBLE END - s.before_z)
-        / (s.z - s.before_z) * (s.u - s.before_u), s.u) END AS t,
-    CASE WHEN s.j = 1 THEN 0.0 ELSE s.before_u END AS bracket_lo, s.u AS bracket_hi, s.known_at AS known_at,
-    s.j = 1 AS left_censored, horizon, n
-  FROM starts"""
+  SELECT id, replicate, j > 0 AS hit,
+    CASE WHEN j = 1 OR isinf(prior.z) THEN here.u
+      ELSE least(prior.u + (goal - prior.z) / (here.z - prior.z) * (here.u - prior.u), here.u) END AS t,
+    CASE WHEN j = 1 THEN 0.0 ELSE prior.u END AS bracket_lo, here.u AS bracket_hi, known_at,
+    CASE WHEN j > 0 THEN j = 1 END AS left_censored, horizon, n
+  FROM found"""
+"""A series becomes one ordered list, and the list a text of ones and zeros in which a rule is a place: 10 M evaluations
+take 2 s of CPU time, a fourth of what windows over them take."""
 
-SPEEDUPS = """
+_SECONDS = "('train_s', 'cpu_s', 'wall_s')"
+_CONTENDED = f"""list_contains(x.timing_reasons, 'contention') OR (
+        coalesce(nullif(x.nproc, 0), 1) = 1 AND coalesce(nullif(x.threads, 0), 1) = 1 AND starts_with(x.device, 'cpu')
+        AND isfinite(x.train_s) AND isfinite(x.cpu_s) AND x.cpu_s <> 0 AND x.train_s / x.cpu_s > {CONTENTION_RATIO})"""
+
+
+def _geometric_mean(times: str) -> str:
+    """Of a list of positive times; the logs are summed in order, as in `analysis.pairs`, for the last digit's sake."""
+    logs = f"list_reduce(list_transform({times}, lambda one: ln(one)), lambda a, b: a + b)"
+    return f"CASE len({times}) WHEN 0 THEN NULL WHEN 1 THEN {times}[1] ELSE exp({logs} / len({times})) END"
+
+
+SPEEDUPS = f"""
   WITH times AS (
     SELECT * FROM time_to_target(metric, target, mode := mode, rule := rule, clock := clock)
-  ), cells AS (
-    SELECT p.arm, p.role, p.block, p.id, p.replicate, x.seed, x.status, x.setting, x.driver,
-      CASE WHEN x.status = 'complete' THEN m.t END AS t
-    FROM _sweep_trials p LEFT JOIN _trials x USING (id, replicate) LEFT JOIN times m USING (id, replicate)
+  ), replicates AS (
+    SELECT p.arm, p.role, p.block, p.id, p.replicate, x.seed, x.status, coalesce(x.setting, '') AS setting,
+      CASE WHEN s.exclusive THEN coalesce(x.driver, '') ELSE '' END AS driver,
+      CASE WHEN x.status = 'complete' THEN nullif(m.t, 0) END AS t,
+      CASE WHEN x.status IS DISTINCT FROM 'complete' THEN coalesce(x.status, 'pending')
+        WHEN torn.id IS NOT NULL THEN 'with a metrics file that cannot be read'
+        WHEN clock IN {_SECONDS} AND list_contains(x.timing_reasons, 'resumed') THEN 'resumed'
+        WHEN clock IN {_SECONDS} AND list_contains(x.timing_reasons, 'shared') THEN 'shared'
+        WHEN clock IN ('train_s', 'wall_s') AND coalesce({_CONTENDED}, false) THEN 'contention' END AS why
+    FROM _sweep_trials p LEFT JOIN _sweeps s ON s.sweep = p.sweep LEFT JOIN _trials x USING (id, replicate)
+      LEFT JOIN times m USING (id, replicate) LEFT JOIN _torn torn USING (id, replicate)
     WHERE p.sweep = sweep
   ), baselines AS (
-    SELECT block, setting, driver, count(*) AS n,
-      CASE WHEN count(t) = count(*) THEN exp(avg(ln(CASE WHEN t > 0 THEN t END))) END AS t
-    FROM cells WHERE role IN ('baseline', 'repeat') AND status = 'complete' GROUP BY ALL
-  ), anywhere AS (
-    SELECT block, setting, sum(n) AS n, CASE WHEN count(t) = count(*) THEN exp(sum(n * ln(t)) / sum(n)) END AS t
-    FROM baselines GROUP BY ALL
+    SELECT block, setting, driver, list(t ORDER BY id, replicate) AS ts
+    FROM replicates WHERE role IN ('baseline', 'repeat') AND why IS NULL GROUP BY ALL
+  ), pairs AS (
+    SELECT r.* EXCLUDE (why), len(b.ts)::INTEGER AS baselines,
+      CASE WHEN len(list_filter(b.ts, lambda one: one IS NULL)) = 0 THEN {_geometric_mean("b.ts")} END AS t_baseline,
+      CASE WHEN r.why IS NOT NULL THEN r.why WHEN r.t IS NULL THEN 'without a time'
+        WHEN b.ts IS NULL THEN 'without a baseline of the same setting and driver run'
+        WHEN t_baseline IS NULL THEN 'with a baseline without a time' END AS why
+    FROM replicates r LEFT JOIN baselines b USING (block, setting, driver) WHERE r.role = 'arm'
+  ), cells AS (
+    SELECT arm, block, first(pairs ORDER BY why IS NOT NULL, status IS DISTINCT FROM 'complete', replicate) AS best,
+      list(t ORDER BY replicate) FILTER (WHERE why IS NULL) AS ts,
+      list(t_baseline ORDER BY replicate) FILTER (WHERE why IS NULL) AS bases
+    FROM pairs GROUP BY arm, block
   )
-  SELECT c.arm, c.block, c.seed, c.id, c.replicate, c.status, coalesce(b.n, a.n)::INTEGER AS baselines,
-    CASE WHEN b.n IS NOT NULL THEN b.t ELSE a.t END AS t_baseline, c.t AS t, t_baseline / c.t AS speedup
-  FROM cells c LEFT JOIN baselines b USING (block, setting, driver) LEFT JOIN anywhere a USING (block, setting)
-  WHERE c.role = 'arm' ORDER BY c.arm, c.block"""
+  SELECT arm, block, best.seed AS seed, best.id AS id, best.replicate AS replicate, best.status AS status,
+    best.baselines AS baselines, coalesce({_geometric_mean("bases")}, best.t_baseline) AS t_baseline,
+    coalesce({_geometric_mean("ts")}, best.t) AS t,
+    {_geometric_mean("bases")} / {_geometric_mean("ts")} AS speedup, best.why AS why
+  FROM cells ORDER BY arm, block"""
+"""Pairs and reasons are those of `analysis.pairs.time_pairs`."""
 
 ALIGNED = f"""
   WITH points AS (

@@ -22,6 +22,8 @@ CAUSES = ("exception", "oom", "timeout", "signal", "ended-early", "disk", "confi
 CLOCKS = ("setup_s", "train_s", "cpu_s", "wall_s", "data_wait_s", "forward_s", "backward_s", "optimizer_s",
           "algorithms_s", "callbacks_s", "eval_s", "checkpoint_s", "compile_s")  # fmt: skip
 """The parts of a trial's time, in the order of the trials view."""
+CONTENTION_RATIO = 1.1
+"""Wall over CPU time of one busy thread, beyond which somebody else had the core."""
 ROLES = ("baseline", "arm", "repeat", "pilot", "tune", "confirm")
 
 
@@ -163,6 +165,20 @@ class Status(_Record):
         return dataclasses.replace(
             self, host=owner.host, boot_id=owner.boot_id, pid=owner.pid, process_start=owner.process_start
         )
+
+
+@dataclass(frozen=True)
+class Notes(_Record):
+    """What people say of a trial; notes.json, replaced at every change."""
+
+    tags: list[str] = field(default_factory=list)
+    """Sorted."""
+    note: str = ""
+    changed_utc: str | None = None
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(name, str) for name in self.tags):
+            raise ValueError("tags are texts")
 
 
 @dataclass(frozen=True)

@@ -109,10 +109,13 @@ class Store:
         """Keep what was run where: `document` is stored once under its hash, `own` is this replicate's alone."""
         text = json.dumps(strict(document), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        if not self.layout.shared_provenance(digest).exists():
-            write_text(self.layout.shared_provenance(digest), text + "\n")
+        shared = self.layout.shared_provenance(digest)
+        if not shared.exists():
+            write_text(shared, text + "\n")
         record = {"schema_version": SCHEMA_VERSION, "shared": digest, **own}
         write_json(self.layout.provenance(id12, replicate), record)
+        if not shared.exists():  # garbage until now, and collected as such
+            write_text(shared, text + "\n")
 
     def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]:
         """The shared document with this replicate's own entries over it; empty where nothing was written."""

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
+from expkit.store.notes import read as read_notes
 from expkit.store.records import CLOCKS, FINAL, TrialRecord
-from expkit.store.scan import Found, found_in, has_more
+from expkit.store.scan import Found, found_in
 from expkit.store.stitch import spans
 from expkit.store.store import Store
 from expkit.store.strict import number, strict
@@ -50,8 +51,9 @@ EVENTS = pa.schema([
 SWEEPS = pa.schema([
     ("sweep", pa.string()), ("created_utc", _UTC), ("file", pa.string()), ("sha256", pa.string()),
     ("target_metric", pa.string()), ("target_value", pa.float64()), ("target_rule", pa.string()),
-    ("target_hash", pa.string()), ("target_utc", _UTC),
+    ("target_hash", pa.string()), ("target_utc", _UTC), ("exclusive", pa.bool_()),
 ])  # fmt: skip
+NOTES = pa.schema([("id", pa.string()), ("tags", _TEXTS), ("note", pa.string()), ("changed_utc", _UTC)])
 SPANS = pa.schema([
     ("id", pa.string()), ("replicate", pa.int32()), ("attempt", pa.int32()), ("after", pa.int64()),
     ("upto", pa.int64()),
@@ -96,6 +98,16 @@ def events(store: Store, found: Iterable[Found]) -> pa.Table:
     return _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
 
 
+def notes(store: Store, found: Iterable[Found]) -> pa.Table:
+    """One row a trial of which somebody said something."""
+    rows = []
+    for id12 in sorted({f.id12 for f in found}):
+        said = read_notes(store.layout, id12, store.set_aside)
+        if said.tags or said.note:
+            rows.append({"id": id12, **vars(said), "changed_utc": utc(said.changed_utc)})
+    return _table(rows, NOTES, store, lambda row: store.layout.notes(row["id"]))
+
+
 def sweeps(store: Store) -> pa.Table:
     """One row a sweep."""
     rows = [_sweep_row(store, name) for name in store.sweeps()]
@@ -121,6 +133,13 @@ def attempt_spans(store: Store, found: Iterable[Found]) -> pa.Table:
             kept = spans({k: _origin(store, f, k) for k in f.attempts})
             rows += [{"id": f.id12, "replicate": f.replicate, **vars(span)} for span in kept]
     return _table(rows, SPANS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
+
+
+def torn(store: Store) -> pa.Table:
+    """Replicates of which a metrics file of rank 0 was set aside: what is left of their series is not what they did."""
+    rows = sorted({key for bad in store.set_aside if (key := store.layout.replicate_of(bad.path)) is not None})
+    ids, replicates = zip(*rows, strict=True) if rows else ((), ())
+    return pa.table({"id": pa.array(ids, pa.string()), "replicate": pa.array(replicates, pa.int32())})
 
 
 def _trial_row(store: Store, f: Found, record: TrialRecord, looked: float) -> dict[str, Any]:
@@ -174,7 +193,7 @@ def _ended_since(store: Store, f: Found, looked: float) -> bool:
         return False
     if changed < looked - CLOCKS_DIFFER_S:
         return False
-    return has_more(found_in(store.layout, f.id12, f.replicate, []), f)
+    return found_in(store.layout, f.id12, f.replicate) != f
 
 
 def _sweep_row(store: Store, name: str) -> dict[str, Any]:
@@ -189,6 +208,7 @@ def _sweep_row(store: Store, name: str) -> dict[str, Any]:
         "target_rule": target.get("rule"),
         "target_hash": target.get("hash"),
         "target_utc": utc(target.get("utc")),
+        "exclusive": store.sweep_settings(name).get("timing") != "shared",
     }
 
 

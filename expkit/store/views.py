@@ -26,11 +26,18 @@ class View:
     """Body of the view or macro."""
     parameters: str = ""
     """Of a macro, in SQL; empty for a view."""
+    sample: str = ""
+    """Arguments that a macro may be tried with."""
 
     @property
     def signature(self) -> str:
         """How it is called."""
         return f"{self.name}({self.parameters})" if self.parameters else self.name
+
+    @property
+    def call(self) -> str:
+        """What stands behind FROM."""
+        return f"{self.name}({self.sample})" if self.parameters else self.name
 
     @property
     def statement(self) -> str:
@@ -45,6 +52,10 @@ _TRIALS = (
     "id", "replicate", "label", "algorithms", "size", "seed", "setting", "status", "cause", "attempts", "created_utc",
     "started_utc", "ended_utc", "host", "device", "nproc", "threads", "code_sha", "dirty", "timing_valid",
     "timing_reasons", *CLOCKS, "config",
+)  # fmt: skip
+_SWEEPS = (
+    "sweep", "created_utc", "file", "sha256", "target_metric", "target_value", "target_rule", "target_hash",
+    "target_utc",
 )  # fmt: skip
 VIEWS = (
     View(
@@ -116,31 +127,40 @@ VIEWS = (
         "SELECT id, replicate, attempt, rank, batch, utc, kind, payload::JSON AS payload FROM _events",
     ),
     View(
+        "notes",
+        ("id", "tags", "note", "changed_utc"),
+        "What people said of trials with expkit tag and expkit note; one row a trial that has any.",
+        "SELECT label, seed, note FROM trials JOIN notes USING (id) WHERE list_contains(tags, 'keep')",
+        "SELECT * FROM _notes",
+    ),
+    View(
         "sweeps",
-        ("sweep", "created_utc", "file", "sha256", "target_metric", "target_value", "target_rule", "target_hash",
-         "target_utc"),
+        _SWEEPS,
         "One row a sweep, with its target.",
         "SELECT sweep, target_metric, target_value FROM sweeps",
-        "SELECT * FROM _sweeps",
+        f"SELECT {', '.join(_SWEEPS)} FROM _sweeps",
     ),
     View(
         "time_to_target",
         ("id", "replicate", "hit", "t", "bracket_lo", "bracket_hi", "known_at", "left_censored", "horizon", "n"),
-        "When each replicate reached the target, interpolated; t is NULL for a miss, which means later than horizon. "
-        "rule: sustained (two evaluations in succession), first, to_end. NaN is dropped, inf misses.",
+        "When each replicate reached the target, by rank 0. mode: max, min. rule: sustained (the first of two "
+        "evaluations in succession), first, to_end (the first after which none misses), median3 (of the last three). "
+        "clock: train_s, cpu_s, wall_s, batch, epoch, sample, token. NaN is dropped, inf misses, equality hits.",
         "SELECT label, t FROM time_to_target('eval/accuracy', 0.8) JOIN trials USING (id, replicate) ORDER BY t",
         TIME_TO_TARGET,
         "metric, target, mode := 'max', rule := 'sustained', clock := 'train_s'",
+        "'eval/accuracy', 0.8",
     ),
     View(
         "speedups",
-        ("arm", "block", "seed", "id", "replicate", "status", "baselines", "t_baseline", "t", "speedup"),
-        "Baseline time over arm time within each block; t_baseline is the geometric mean of the block's baselines in "
-        "the arm's setting and driver run. NULL where either missed: a miss is shown, never dropped.",
+        ("arm", "block", "seed", "id", "replicate", "status", "baselines", "t_baseline", "t", "speedup", "why"),
+        "Baseline time over arm time to the target, a row an arm and block. Only times of one setting and (where runs "
+        "were exclusive) one driver run are compared; what may not be, or missed, has its reason and is never dropped.",
         "SELECT arm, exp(avg(ln(speedup))) AS speedup, count(speedup) AS pairs, count(*) AS planned "
         "FROM speedups('ablate', 'eval/accuracy', 0.8) GROUP BY arm",
         SPEEDUPS,
         "sweep, metric, target, mode := 'max', rule := 'sustained', clock := 'train_s'",
+        "'ablate', 'eval/accuracy', 0.8",
     ),
     View(
         "curve",
@@ -151,6 +171,7 @@ VIEWS = (
   FROM metrics m LEFT JOIN _trials r ON r.id = m.id AND r.replicate = m.replicate
   WHERE m.name = metric AND m.rank = 0 ORDER BY m.id, m.replicate, m.batch""",
         "metric",
+        "'eval/accuracy'",
     ),
     View(
         "aligned",
@@ -160,6 +181,7 @@ VIEWS = (
         "SELECT x, label, avg(value) FROM aligned('eval/accuracy', 'train_s') GROUP BY x, label ORDER BY x, label",
         ALIGNED,
         "metric, axis",
+        "'eval/accuracy', 'train_s'",
     ),
 )  # fmt: skip
 

@@ -110,7 +110,7 @@ def train(
             draws=probe.draws,
             initial=probe.initial,
             optimizer=copy.deepcopy(state.optimizer.state_dict()),
-            metrics=dict(state.metrics),
+            metrics={name: value for name, value in state.metrics.items() if not name.startswith("train/")},
             generators=[torch.get_rng_state(), random.getstate(), _numpy_state()],
             hooks=_num_hooks(*state.model.modules(), state.optimizer),
         )

@@ -2,7 +2,8 @@
 
     forward(inputs)                             of a mapping it gets the keys that it takes by name
     forward(batch)                              with a `loss(outputs, batch)`, or where batches are mappings: all of it
-    eval_forward(batch, outputs=None)           outputs for an evaluation
+    eval_forward(batch, outputs=None)           outputs for an evaluation; with those of a training forward pass it
+                                                need not make them again
     update_metric(batch, outputs, metric)       else metric.update(logits, targets); a metric with an
                                                 update_from(state) gets that instead
 
@@ -30,10 +31,22 @@ def forward(state: State) -> Any:
     return _calls(state)(state.batch, state.data.layout)
 
 
-def eval_forward(state: State) -> Any:
-    """Outputs for an evaluation, by the model's own `eval_forward` where it has one."""
-    own = _calls(state).eval_forward
-    return forward(state) if own is None else own(state.batch)
+def eval_forward(state: State, outputs: Any = None) -> Any:
+    """Outputs for an evaluation, by the model's own `eval_forward` where it has one.
+
+    `outputs`: those of a forward pass that was made already, which then need not be made again if it takes them.
+    """
+    calls = _calls(state)
+    if calls.eval_forward is None:
+        return forward(state) if outputs is None else outputs
+    if outputs is None or not calls.reuses_outputs:
+        return calls.eval_forward(state.batch)
+    return calls.eval_forward(state.batch, outputs=outputs)
+
+
+def evaluates_itself(state: State) -> bool:
+    """Whether the model has an `eval_forward` of its own."""
+    return _calls(state).eval_forward is not None
 
 
 def update_metrics(state: State, metrics: Mapping[str, Any]) -> None:
@@ -73,6 +86,7 @@ class Calls:
     def __init__(self, model: torch.nn.Module) -> None:
         self.model = model
         self.eval_forward = getattr(model, "eval_forward", None)
+        self.reuses_outputs = "outputs" in parameters(self.eval_forward)
         self.update_metric = getattr(model, "update_metric", None)
         taken = parameters(getattr(model, "_orig_mod", model)).values()  # a compiled module hides what it takes
         by_place = [p.name for p in taken if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]

@@ -20,6 +20,7 @@ class Model(Plugin):
     soft targets; or a tuple or dict of scalars (trainer/losses.py). Without it: cross entropy, or the loss that outputs
     bring along. One that takes `reduction="none"` as well is quicker to ask for each sample's.
     `metrics()`: a dict of Metric by name; without it those that fit its outputs (trainer/default_metrics.py).
+    `train_metrics()`: the same for the callback train_metrics, where they are others.
     `eval_forward(batch, outputs=None)` and `update_metric(batch, outputs, metric)` for evaluations of another kind
     (trainer/calling.py), `flops_per_batch(batch)` for monitors.
     """

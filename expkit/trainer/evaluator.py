@@ -73,9 +73,14 @@ def intervals_of(evaluations: Sequence[Evaluation], state: State) -> dict[str, E
 
 def values_of(evaluation: Evaluation) -> dict[str, float]:
     """What its metrics computed, by the names of their series: `eval/f1`, or `eval/f1.macro` for one of several."""
+    return series_of(evaluation.label, evaluation.metrics)
+
+
+def series_of(label: str, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The same of any metrics."""
     series: dict[str, float] = {}
-    for name, metric in evaluation.metrics.items():
-        series.update(_numbers(f"{evaluation.label}/{name}", metric.compute()))
+    for name, metric in metrics.items():
+        series.update(_numbers(f"{label}/{name}", metric.compute()))
     return series
 
 

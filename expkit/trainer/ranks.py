@@ -206,7 +206,7 @@ def share_buffers(model: torch.nn.Module) -> None:
 
 def add_up(metrics: Mapping[str, Any]) -> None:
     """Each metric as if it had seen what all ranks saw; sums and counts, no mean of means."""
-    adding = [metric for metric in metrics.values() if _adds_up(metric)]
+    adding = [metric for metric in metrics.values() if adds_up(metric)]
     totals = [metric.totals() for metric in adding]
     summed = torch.tensor([number for numbers in totals for number in numbers], dtype=torch.float64)
     dist.all_reduce(summed, control=True)
@@ -218,12 +218,13 @@ def add_up(metrics: Mapping[str, Any]) -> None:
 def refuse_what_cannot_add_up(metrics: Mapping[str, Any]) -> None:
     """UsageError for a metric that does not say how the parts of several ranks are put together."""
     for name, metric in metrics.items():
-        if not _adds_up(metric) and not hasattr(metric, "sync_context"):  # torchmetrics' own meet inside compute()
+        if not adds_up(metric) and not hasattr(metric, "sync_context"):  # torchmetrics' own meet inside compute()
             raise UsageError(f"metric {name!r} cannot be added up over {dist.world_size()} ranks: it has no totals() "
                              f"and set_totals()")  # fmt: skip
 
 
-def _adds_up(metric: Any) -> bool:
+def adds_up(metric: Any) -> bool:
+    """Whether a metric says what it has added up."""
     return getattr(type(metric), "totals", Metric.totals) is not Metric.totals
 
 

@@ -72,7 +72,7 @@ class State:
     eval_name: str | None = None
     """The evaluator at work, None while training."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """The newest value of every series an evaluator made, by name: `eval/accuracy`."""
+    """The newest value of every series that metrics made, by name: `eval/accuracy`, `train/accuracy`."""
     stop_reason: str | None = None
     """Why training ended or is about to end before its duration; `diverged` where the loss was nan or inf."""
     error: BaseException | None = None

@@ -44,7 +44,9 @@ def test_hits_are_counted_over_all_that_ended_and_misses_name_their_horizon() ->
     assert (primary.hits, primary.n, primary.median_s, primary.censored_at_s) == (2, 4, None, 4)
     assert primary.text == "> 4 s (2/4)"
     assert [found["interpolated", share].text for share in (0.9, 0.99)] == ["3.25 s (3/4)", "> 4 s (2/4)"]
-    assert set(found) == {(r, None) for r in ("first", "sustained", "interpolated", "to_end", "median3")} | {
+    assert set(found) == {
+        (r, None) for r in ("first", "sustained", "interpolated", "to_end", "median3", "endpoint")
+    } | {
         ("interpolated", 0.9),
         ("interpolated", 0.99),
     }

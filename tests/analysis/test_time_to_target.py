@@ -50,6 +50,13 @@ def test_a_miss_is_censored_at_the_last_evaluation(rule: str) -> None:
     assert crossing(93, rule) == Crossing(False, None, None, None, False, 100)
 
 
+def test_the_endpoint_is_one_point_of_a_whole_run() -> None:
+    assert crossing(92.5, "endpoint") == Crossing(True, 100, 100, None, False, 100)
+    assert crossing(92.6, "endpoint") == Crossing(False, None, None, None, False, 100)  # though it was there at 90
+    assert time_to_target([], [], 1, rule="endpoint").horizon is None
+    assert time_to_target([1, 2], [5, 3], 4, "min", rule="endpoint").t == 2
+
+
 def test_there_at_the_first_evaluation_is_left_censored() -> None:
     found = crossing(70, "first")
     assert (found.t, found.left_censored, found.bracket) == (10, True, (0, 10))

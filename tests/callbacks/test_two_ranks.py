@@ -23,7 +23,13 @@ STOPPERS = {"early_in_batches": 4, "early_by_evaluation": 9, "threshold_of_an_ep
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     given = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
-    names = [*STOPPERS, "early_by_the_clock", "monitors", "not_a_number"]  # the last one leaves nobody to talk to
+    names = [
+        *STOPPERS,
+        "early_by_the_clock",
+        "monitors",
+        "train_metrics",
+        "not_a_number",
+    ]  # the last one leaves nobody to talk to
     ranks = [
         subprocess.Popen([sys.executable, "-m", "tests.callbacks.two_ranks", str(folder), *names], cwd=ROOT, text=True,
                          env={**given, "RANK": str(rank)}, stderr=subprocess.PIPE)
@@ -85,3 +91,11 @@ def test_operations_of_all_ranks_are_added_up_and_each_device_has_its_share(two:
 def test_gradients_are_those_of_the_whole_batch(two: Path) -> None:
     alone = two_ranks.monitors()["values"]["l2_norm/grad/global"]
     assert results(two, "monitors")[0]["values"]["l2_norm/grad/global"] == pytest.approx(alone, rel=1e-4)
+
+
+def test_train_metrics_are_over_the_samples_of_all_ranks_also_where_one_has_none(two: Path) -> None:
+    (first, second), alone = results(two, "train_metrics"), two_ranks.train_metrics()
+    for name in ("train/accuracy", "train/cross_entropy"):
+        assert len(first["values"][name]) == 9
+        assert first["values"][name] == pytest.approx(alone["values"][name], rel=1e-6)
+    assert second["values"] == {}

@@ -21,6 +21,7 @@ from expkit.callbacks.optimizer_monitor import OptimizerMonitor
 from expkit.callbacks.speed_monitor import SpeedMonitor
 from expkit.callbacks.system_metrics_monitor import SystemMetricsMonitor
 from expkit.callbacks.threshold_stopper import ThresholdStopper
+from expkit.callbacks.train_metrics import TrainMetrics
 from expkit.duration import Time
 from expkit.errors import TrialFailure
 from expkit.loggers.memory import Memory
@@ -39,8 +40,8 @@ class Counting(Net):
 
 def fitted(callbacks: list[Any], **settings: Any) -> Result:
     memory = Memory()
-    t = trainer(seeded(Counting), loggers=[memory], callbacks=callbacks, eval_dataloader=loader(13, 4),
-                **{"train_dataloader": loader(21, 6), "eval_interval": "3ba", "max_duration": "3ep",
+    t = trainer(**{"model": seeded(Counting), "loggers": [memory], "callbacks": callbacks, "max_duration": "3ep",
+                   "eval_dataloader": loader(13, 4), "train_dataloader": loader(21, 6), "eval_interval": "3ba",
                    **settings})  # fmt: skip
     try:
         t.fit()
@@ -84,6 +85,18 @@ def monitors() -> Result:
     speed = SpeedMonitor()
     callbacks = [speed, LRMonitor(), MemoryMonitor(3), OptimizerMonitor(batch_log_interval=3), SystemMetricsMonitor(3)]
     return {**fitted(callbacks), "flops": speed.state_dict()["moments"][-1][-1]}
+
+
+def train_metrics() -> Result:
+    """13 samples, 6 a batch: 6 6 1, of which the second rank gets none; each microbatch has two."""
+    bare = Wrapped(seeded(Net).double())
+    watch = TrainMetrics(interval=Time.parse("1ba"))
+    return fitted([watch], model=bare, train_dataloader=loader(13, 6, double=True), device_train_microbatch_size=2,
+                  eval_dataloader=None)  # fmt: skip
+
+
+class Wrapped(torch.nn.Sequential):
+    """Without the metrics of what is in it."""
 
 
 def not_a_number() -> Result:

@@ -99,8 +99,8 @@ def test_the_schema_shows_every_view_with_an_example_that_runs(expkit: Expkit) -
     views = json.loads(expkit("--schema", "--json")[1])
     text = expkit("--schema")[1]
     assert [view["name"].partition("(")[0] for view in views] == [
-        "trials", "sweep_trials", "params", "metrics_all", "metrics", "final", "algorithms", "events", "sweeps",
-        "time_to_target", "speedups", "curve", "aligned",
+        "trials", "sweep_trials", "params", "metrics_all", "metrics", "final", "algorithms", "events", "notes",
+        "sweeps", "time_to_target", "speedups", "curve", "aligned",
     ]  # fmt: skip
     for view in views:
         assert view["example"] in text and view["doc"] in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from expkit.analysis.estimates import Interval, Reach
 from expkit.report.blocks import Table, Text
 from expkit.sections.target import Target
 from tests.report.example_summary import all_failed, empty, example
@@ -30,3 +31,19 @@ def test_a_sweep_of_which_all_failed_has_no_table_of_misses() -> None:
     blocks = Target().blocks(replace(base, arms=tuple(replace(a, complete=0) for a in base.arms)))
     assert not [block for block in blocks if isinstance(block, Table)]
     assert "No complete trial has recorded the metric" in str(blocks[-1])
+
+
+def test_misses_have_a_table_of_their_own_and_only_where_there_are_some() -> None:
+    base = example()
+    whole = Reach(5, 5, 5, 3.6, 3.5, 4.1, Interval(3.6, 3.2, 4.0, 5), curve=((3.6, 0.0),))
+    missed = Reach(
+        3, 5, 5, 3.9, 4.0, 4.1, Interval(3.8, 3.3, 4.2, 5), Interval(-0.2, -0.8, 0.4, 5), 0.31,
+        Interval(0.9, 0.7, 1.1, 5), ((3.1, 0.8), (3.6, 0.6), (3.9, 0.4)),
+    )  # fmt: skip
+    arms = tuple(replace(a, reach=whole if a.baseline else missed) for a in base.arms)
+    _, _, table, _ = Target().blocks(replace(base, arms=arms))
+    assert isinstance(table, Table)
+    row = next(row for row in table.rows if row["arm"].text == "ema")
+    assert (row["hits"].text, row["saved"].text) == ("3 / 5", "−0.20 [−0.80, +0.40]")
+    assert (row["speedup"].text, row["p"].text) == ("0.900 [0.700, 1.100]", "0.3100")
+    assert row["mean"].text == "3.80 [3.30, 4.20]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from pathlib import Path
 from expkit.errors import CheckpointError
 from expkit.store.atomic import sync_folder, write_text
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
-from expkit.trainer.checkpoint.manifest import FILE, read_manifest
+from expkit.trainer.checkpoint.manifest import FILE, read_manifest, refuse_others
 from expkit.trainer.checkpoint.verify import verify
 
 LATEST = "latest"
 """A text file with the name of the newest checkpoint; for readers, the manifests decide."""
+_LEFT = re.compile(r"\.(?:tmp|old)-[0-9a-f]{32}")
+"""Names of ours that a kill may leave; a folder of the user's own may begin with .old- too."""
 
 
 class LocalFolder:
@@ -89,8 +92,8 @@ class LocalFolder:
 
     def sweep(self) -> None:
         """Remove what a process that was killed left half done."""
-        for left in [*self.path.glob(".tmp-*"), *self.path.glob(".old-*")]:
-            if not _is_locked(left):
+        for left in self.path.glob(".*"):
+            if _LEFT.fullmatch(left.name) and not _is_locked(left):
                 shutil.rmtree(left, ignore_errors=True)
 
     def raise_errors(self) -> None:
@@ -107,7 +110,11 @@ class LocalFolder:
 
 
 def place(staged: Path, final: Path) -> None:
-    """Move a staged folder to its name; another of that name is there until then, or not at all."""
+    """Move a staged folder to its name; another of that name is there until then, or not at all.
+
+    CheckpointError, and nothing is moved, where what is there is no checkpoint.
+    """
+    _refuse_what_is_not_ours(final)
     sync_folder(staged)
     aside = final.with_name(f".old-{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
@@ -115,6 +122,13 @@ def place(staged: Path, final: Path) -> None:
     os.rename(staged, final)  # noqa: PTH104  # says in one word what happens
     sync_folder(final.parent)
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _refuse_what_is_not_ours(final: Path) -> None:
+    if final.is_dir():
+        refuse_others(str(final), (path.name for path in final.iterdir()))
+    elif final.exists():
+        raise CheckpointError(f"{final} is a file, and a checkpoint is a folder; choose another path")
 
 
 def _is_locked(folder: Path) -> bool:

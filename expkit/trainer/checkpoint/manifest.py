@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,13 @@ def value_to_rank(manifest: Manifest, metric: str) -> float | None:
     evaluated = any(metric.startswith(f"{label}/") for label in manifest.evaluated)
     value = manifest.metrics.get(metric) if evaluated else None
     return None if value is None or not math.isfinite(value) else value
+
+
+def refuse_others(where: str, names: Iterable[str]) -> None:
+    """CheckpointError where something lies in a folder that no checkpoint has: it is not ours to replace."""
+    if others := sorted(name for name in names if name != FILE and not _NAME.fullmatch(name)):
+        raise CheckpointError(f"{where} is there already and holds {others[0]!r}, which is no part of a checkpoint; "
+                              f"nothing there was touched, choose another path")  # fmt: skip
 
 
 def sum_of(facts: Mapping[str, Any]) -> str:

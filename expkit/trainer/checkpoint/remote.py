@@ -20,7 +20,7 @@ from expkit.provenance import without_userinfo
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
 from expkit.trainer.checkpoint.local import LATEST
-from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest
+from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest, refuse_others
 from expkit.trainer.checkpoint.uri import file_system
 from expkit.trainer.checkpoint.verify import verify
 
@@ -147,6 +147,7 @@ class RemoteFolder:
 
     def _upload(self, staged: Path, name: str, keep: Keep) -> None:
         try:
+            self._refuse_what_is_not_ours(name)
             self.remove(name)
             for file in sorted(staged.iterdir(), key=lambda path: path.name == FILE):
                 _again(lambda file=file: self._put(file, f"{self._root}/{name}/{file.name}"))  # type: ignore[misc]
@@ -155,6 +156,13 @@ class RemoteFolder:
                 self.remove(gone)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
+
+    def _refuse_what_is_not_ours(self, name: str) -> None:
+        self._fs.invalidate_cache()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            entries = self._fs.ls(f"{self._root}/{name}", detail=True)
+            paths = [entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory" or entry["size"]]
+            refuse_others(self.address(name), (path.rpartition("/")[2] for path in paths))
 
     def _put(self, file: Path, target: str) -> None:
         self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)
