@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from expkit.uri import without_userinfo
+
 GIT_TIMEOUT_S = 2.0
 PATCH_CHARACTERS = 256 * 1024
 """A larger diff is cut, and the record says so."""
@@ -26,7 +28,6 @@ ALLOWED = re.compile(r"(?:CUDA_|OMP_|MKL_|TORCH_|PYTORCH_|SLURM_JOB|EXPKIT_|MALL
 """Names of the environment variables that are recorded; all others stay out."""
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CRED", re.IGNORECASE)
 MASK = "***"
-_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
 _ASSIGNED = re.compile(
     r"(?P<name>[^\s=]*(?:KEY|TOKEN|SECRET|PASS|CRED)[^\s=]*)=(?P<value>.+)", re.IGNORECASE | re.DOTALL
 )
@@ -99,11 +100,6 @@ def masked_argument(argument: str) -> str:
     """`--api-key=abc` -> `--api-key=***`; addresses lose user and password."""
     match = _ASSIGNED.fullmatch(argument)
     return f"{match['name']}={MASK}" if match else without_userinfo(argument)
-
-
-def without_userinfo(address: str) -> str:
-    """`https://user:token@host/x` -> `https://host/x`, wherever it stands in the text."""
-    return _USERINFO.sub("", address)
 
 
 @functools.cache

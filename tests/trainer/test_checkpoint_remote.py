@@ -17,7 +17,7 @@ from expkit.callbacks.checkpoint_saver import CheckpointSaver
 from expkit.errors import CheckpointError, EnvironmentFault, UsageError
 from expkit.trainer.checkpoint import remote
 from expkit.trainer.checkpoint.remote import RemoteFolder
-from expkit.trainer.checkpoint.uri import file_system, is_remote
+from expkit.uri import file_system, is_remote
 from tests.trainer.doubles import recorder, trainer, weights
 
 RUN = "memory://bucket/run"

@@ -10,10 +10,9 @@ from typing import Any
 
 from expkit import dist
 from expkit.errors import CheckpointError, ExpkitError
-from expkit.provenance import without_userinfo
 from expkit.trainer.checkpoint.folders import Folder, open_folder
 from expkit.trainer.checkpoint.manifest import read_manifest
-from expkit.trainer.checkpoint.uri import is_remote, local_path
+from expkit.uri import is_remote, local_path, without_userinfo
 
 
 @contextlib.contextmanager

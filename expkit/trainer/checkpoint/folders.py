@@ -8,7 +8,7 @@ from typing import Protocol
 
 from expkit.trainer.checkpoint.keep import Found, Keep
 from expkit.trainer.checkpoint.local import LocalFolder
-from expkit.trainer.checkpoint.uri import is_remote, local_path
+from expkit.uri import is_remote, local_path
 
 
 class Folder(Protocol):

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from expkit.errors import CheckpointError, EnvironmentFault
-from expkit.provenance import without_userinfo
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
 from expkit.trainer.checkpoint.local import LATEST
 from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest, refuse_others
-from expkit.trainer.checkpoint.uri import file_system
 from expkit.trainer.checkpoint.verify import verify
+from expkit.uri import file_system, without_userinfo
 
 _PAUSES_S = (1.0, 4.0)  # before the second and the third try of an upload
 

@@ -1,4 +1,4 @@
-"""Addresses of checkpoints: a path, or a URI that fsspec has a file system for."""
+"""Addresses of files: a path, or a URI that fsspec has a file system for; and how one is shown without its secrets."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import re
 from typing import Any
 
 from expkit.errors import EnvironmentFault, UsageError
-from expkit.provenance import without_userinfo
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_USERINFO = re.compile(r"(?<=://)[^/\s]+@")  # to the last @ before the path: a password may hold one
+_SIGNED = re.compile(r"(?P<name>[?&][^=&\s]*(?:token|key|secret|pass|cred|sig)[^=&\s]*=)[^&#\s]+", re.IGNORECASE)
+_EXTRAS = {"s3fs": "s3"}
+"""By package the extra of ours that installs it."""
 
 
 def is_remote(address: str) -> bool:
@@ -21,6 +24,11 @@ def local_path(address: str) -> str:
     return address.removeprefix("file://")
 
 
+def without_userinfo(address: str) -> str:
+    """`https://user:token@host/x?sig=abc` -> `https://host/x?sig=***`, wherever it stands in the text."""
+    return _SIGNED.sub(r"\g<name>***", _USERINFO.sub("", address))
+
+
 def file_system(uri: str) -> tuple[Any, str]:
     """The file system behind a URI and the path in it; the package that is missing is named."""
     from fsspec.core import url_to_fs
@@ -28,7 +36,8 @@ def file_system(uri: str) -> tuple[Any, str]:
     try:
         fs, root = url_to_fs(uri)
     except ImportError as e:
-        raise EnvironmentFault(f"{without_userinfo(uri)} needs a package that is not installed: {e}") from None
+        extra = next((f"; pip install 'expkit[{x}]'" for package, x in _EXTRAS.items() if package in str(e)), "")
+        raise EnvironmentFault(f"{without_userinfo(uri)} needs a package that is not installed: {e}{extra}") from None
     except ValueError as e:
         raise UsageError(f"{without_userinfo(uri)} is no address of files: {e}") from None
     return fs, root.rstrip("/")
