@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -20,8 +21,8 @@ def is_remote(address: str) -> bool:
 
 
 def local_path(address: str) -> str:
-    """The path of an address that is not remote."""
-    return address.removeprefix("file://")
+    """The path of an address that is not remote; `~` is the user's folder."""
+    return os.path.expanduser(address.removeprefix("file://"))  # noqa: PTH111  # what is no path stays as it is
 
 
 def without_userinfo(address: str) -> str:

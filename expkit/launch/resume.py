@@ -59,7 +59,7 @@ def origin(store: Store, id12: str, replicate: int, nproc: int, sources: Mapping
     for attempt in lineage(store, id12, replicate):
         folder = store.layout.checkpoints(store.layout.attempt(id12, replicate, attempt))
         found, wrong = LocalFolder(folder).found()
-        passed_over += wrong
+        passed_over += map(str, wrong)
         for one in reversed(found):
             if (why := _why_not(folder / one.name, one.manifest, nproc)) is None:
                 changed = changed_since(_sources(store, id12, replicate, attempt), sources or {})

@@ -257,8 +257,8 @@ class TestNames:
 
 class TestTheDisk:
     def test_what_a_killed_process_left_is_swept_away_and_what_a_living_one_writes_is_not(self, tmp_path: Path) -> None:
-        (tmp_path / ".tmp-dead").mkdir()
-        (tmp_path / ".old-dead").mkdir()
+        (tmp_path / f".tmp-{'0' * 32}").mkdir()
+        (tmp_path / f".old-{'0' * 32}").mkdir()
         with LocalFolder(tmp_path).staged() as alive:
             saved(tmp_path, None)
             assert alive.is_dir()
@@ -266,7 +266,7 @@ class TestTheDisk:
 
     def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("in the way")
-        with pytest.raises(EnvironmentFault, match=r"checkpoint .*ep2-ba8 could not be written: Not a directory"):
+        with pytest.raises(EnvironmentFault, match=r"no checkpoint can be saved in .*file: Not a directory"):
             saved(tmp_path / "file", None)
 
     def test_state_that_no_checkpoint_can_hold_is_named_and_leaves_nothing_behind(self, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
 }  # fmt: skip
 
 MALICIOUS: dict[str, tuple[Damage, str]] = {
-    "a newer format": (lambda c: forge(c, lambda f: f.update(version=2)), "format 2 is newer than this expkit"),
+    "a newer format": (lambda c: forge(c, lambda f: f.update(version=2)), "is of format 2, newer than this expkit"),
     "path traversal": (
         lambda c: forge(c, lambda f: f["files"].update({"../../evil.json": _facts(b"")})),
         "a checkpoint has no file '../../evil.json'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,14 @@ from expkit.trainer.checkpoint.verify import digest
 
 def write_files(folder: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Write a tree, synced and read again; gives sha256 and size of the files, by name."""
-    from safetensors.torch import save_file
-
     packing = Packing()
     packed = {name: packing.pack(state, (name,)) for name, state in tree.items()}
-    text = json.dumps(packed, ensure_ascii=False, allow_nan=False).encode()
+    text = json.dumps(packed, ensure_ascii=False, allow_nan=False).encode(errors="surrogatepass")
     if len(text) > MAX_JSON_BYTES:
         raise CheckpointError(f"the state without its tensors takes {len(text) >> 20} MB as JSON, and "
                               f"{MAX_JSON_BYTES >> 20} MB is the most; long rows of numbers go as tensors")  # fmt: skip
     numbers, rest = folder / f"rank{rank}.safetensors", folder / f"rank{rank}.json"
-    save_file(packing.tensors, numbers)
+    _save(packing.tensors, numbers)
     rest.write_bytes(text)
     numbers.chmod(rest.stat().st_mode)  # the library lets only its owner read it
     for path in (numbers, rest):
@@ -37,6 +36,20 @@ def write_files(folder: Path, rank: int, tree: dict[str, Any]) -> dict[str, dict
     if rest.read_bytes() != text:
         raise OSError(f"{rest} reads otherwise than it was written")
     return {path.name: {"sha256": digest(path), "size": path.stat().st_size} for path in (numbers, rest)}
+
+
+def _save(tensors: dict[str, Tensor], path: Path) -> None:
+    """The library says in words what the system has said; OSError, as for any other file."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(tensors, path)
+    except SafetensorError as e:
+        number = re.search(r"\(os error (\d+)\)", str(e))
+        if number is None:
+            raise OSError(str(e)) from e
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from e
 
 
 def read_files(folder: Path, rank: int) -> dict[str, Any]:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from expkit import dist
-from expkit.errors import CheckpointError, ExpkitError
+from expkit.errors import CheckpointError, EnvironmentFault, ExpkitError
 from expkit.trainer.checkpoint.folders import Folder, open_folder
-from expkit.trainer.checkpoint.manifest import read_manifest
+from expkit.trainer.checkpoint.manifest import LATEST, NewerFormat, read_manifest
 from expkit.uri import is_remote, local_path, without_userinfo
 
 
 @contextlib.contextmanager
 def opened(address: str) -> Iterator[tuple[Path, str]]:
-    """The verified folder of a checkpoint, and its address; from a folder of checkpoints the newest that is whole."""
+    """The verified folder of a checkpoint, and its address.
+
+    From a folder of checkpoints, or the file `latest` in it, the newest that is whole.
+    """
     parent, name = split_address(address)
     folder = open_folder(parent)
     if not decided(lambda: folder.holds(name)):
-        folder = open_folder(address)
-        name = decided(lambda: newest_whole(folder) or _refuse(address))
+        folders = [open_folder(address), *([folder] if name == LATEST else [])]
+        which, name = decided(lambda: _newest_of(folders) or _refuse(address))
+        folder = folders[which]
     with fetched(folder, name) as place:
         yield place, folder.address(name)
 
@@ -30,10 +34,12 @@ def opened(address: str) -> Iterator[tuple[Path, str]]:
 def newest_whole(folder: Folder, *, weights_only: bool = True) -> str | None:
     """The newest checkpoint whose every byte is as it was written; a warning says which newer ones are passed over.
 
-    `weights_only`: whether one that holds nothing else will do.
+    One of a newer format is not damaged, so nothing goes on from an older one. `weights_only`: whether one that holds
+    nothing else will do.
     """
     found, wrong = folder.found()
-    passed_over = list(wrong)
+    refuse_newer(wrong)
+    passed_over = [str(error) for error in wrong]
     for one in reversed(found):
         if one.manifest.weights_only and not weights_only:
             continue
@@ -47,6 +53,13 @@ def newest_whole(folder: Folder, *, weights_only: bool = True) -> str | None:
     if passed_over:
         raise CheckpointError(f"no checkpoint can be used: {'; '.join(passed_over)}")
     return None
+
+
+def refuse_newer(wrong: Iterable[CheckpointError]) -> None:
+    """NewerFormat where one of them is that."""
+    for error in wrong:
+        if isinstance(error, NewerFormat):
+            raise error
 
 
 @contextlib.contextmanager
@@ -80,14 +93,19 @@ def decided(question: Callable[[], Any]) -> Any:
         except ExpkitError as e:
             if dist.world_size() == 1:
                 raise
-            said["error"] = str(e)
+            said |= {"error": str(e), "fault": isinstance(e, EnvironmentFault)}
     said = dist.broadcast_json(said)
     if "error" in said:
-        raise CheckpointError(said["error"])
+        raise (EnvironmentFault if said["fault"] else CheckpointError)(said["error"])
     return said["answer"]
 
 
-def _refuse(address: str) -> str:
+def _newest_of(folders: Sequence[Folder]) -> tuple[int, str] | None:
+    """Which of them is the first to have a checkpoint, and the name of that."""
+    return next(((i, name) for i, folder in enumerate(folders) if (name := newest_whole(folder))), None)
+
+
+def _refuse(address: str) -> NoReturn:
     if not is_remote(address):
         read_manifest(Path(local_path(address)))  # says why it is none
     raise CheckpointError(f"there is no checkpoint at {without_userinfo(address)}")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from expkit.errors import CheckpointError
+from expkit.errors import CheckpointError, UsageError
 from expkit.trainer.checkpoint.stateful import Differences
 
 _NAMED = 8
@@ -21,6 +22,8 @@ class Ignored:
     """Globs over paths, joined by slashes; what one matches is ignored with all below it."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        if isinstance(patterns, str):  # each of its letters would be a pattern, and * matches everything
+            raise UsageError(f"load_ignore_keys must be a list of patterns, but got {patterns!r}; write [{patterns!r}]")
         self._patterns = patterns
         self._used: set[str] = set()
 
@@ -38,11 +41,13 @@ class Ignored:
         steps = path.split("/")
         return any(self._match("/".join(steps[: i + 1])) for i in range(len(steps)))
 
-    def warn(self, address: str) -> None:
-        """Say which patterns matched nothing, neither there nor here."""
+    def warn(self, address: str, parts: Iterable[str]) -> None:
+        """Say which patterns matched nothing, neither there nor here; `parts`: what paths begin with."""
         for pattern in self._patterns:
             if pattern not in self._used:
-                warnings.warn(f"load_ignore_keys: nothing in {address} matches {pattern!r}", stacklevel=2)
+                known = ", ".join(sorted(parts))
+                warnings.warn(f"load_ignore_keys: nothing in {address} matches {pattern!r}; paths are like "
+                              f"model/<name of a weight> and begin with one of {known}", stacklevel=2)  # fmt: skip
 
     def _match(self, path: str) -> bool:
         hits = [pattern for pattern in self._patterns if fnmatchcase(path, pattern)]
@@ -50,31 +55,45 @@ class Ignored:
         return bool(hits)
 
 
-def what_does_not_fit(
-    parts: Mapping[str, Any],
-    tree: Mapping[str, Any],
-    address: str,
-    *,
-    strict: bool,
-    ignored: Ignored,
-    weights_only: bool,
-) -> str:
-    """What can never fit, and under `strict` what only one side has; empty where all is well."""
+@dataclass
+class Fit:
+    """How what was saved goes with what is trained here, in sentences."""
+
+    never: list[str] = field(default_factory=list)
+    """What can never be taken up."""
+    one_sided: list[str] = field(default_factory=list)
+    """What only one side has."""
+    nothing: bool = False
+    """Whether there is a model on both sides, and not one name in common."""
+
+    def refusal(self, *, strict: bool) -> str:
+        """Why it is not taken up; empty where it is."""
+        if self.never:
+            hint = "what load_ignore_keys matches, such as model/<name>, stays as it is here"
+            return "; ".join([*self.never[:_NAMED], *(self.one_sided if strict else []), hint])
+        if self.one_sided and (strict or self.nothing):
+            hint = "no weight of it would be taken" if self.nothing else "load_strict=False takes what fits"
+            return "; ".join([*self.one_sided, hint])
+        return ""
+
+
+def fit_of(
+    parts: Mapping[str, Any], tree: Mapping[str, Any], address: str, *, ignored: Ignored, weights_only: bool
+) -> Fit:
+    """Compare the parts here with the tree of a checkpoint; nothing is changed."""
     absent = [name for name, part in parts.items() if name not in tree and _says(part)]
     missing = [name for name in absent if not ignored.covers(name)]
     unexpected = [] if weights_only else sorted(tree.keys() - parts.keys())
-    one_sided = _sentences("it", *(_that_matter(names) for names in (missing, unexpected)))
-    never = []
+    fit = Fit(one_sided=_sentences("it", *(_that_matter(names) for names in (missing, unexpected))))
     for name in sorted(parts.keys() & tree.keys()):
         with naming(f"checkpoint {address} cannot be taken up: {name}"):
             found = parts[name].differences(tree[name]) if hasattr(parts[name], "differences") else Differences()
         lacking = [key for key in found.missing if not ignored.covers(f"{name}/{key}")]
-        one_sided += _sentences(f"its {name}", lacking, found.unexpected)
-        never += [f"{name}: {sentence}" for sentence in found.wrong]
-    if not strict:
-        return "; ".join(never[:_NAMED])
-    hint = ["load_strict=False takes what fits"] if one_sided and not never else []
-    return "; ".join([*never[:_NAMED], *one_sided, *hint])
+        fit.one_sided += _sentences(f"its {name}", lacking, found.unexpected)
+        fit.never += [f"{name}: {sentence}" for sentence in found.wrong]
+        if name == "model":
+            fit.nothing = bool(lacking) and len(found.unexpected) == len(tree[name]) > 0
+    return fit
 
 
 def _that_matter(names: Sequence[str]) -> list[str]:

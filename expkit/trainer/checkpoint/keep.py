@@ -29,10 +29,10 @@ class Keep:
 
 
 def to_remove(found: Iterable[Found], keep: Keep) -> list[str]:
-    """Names of the checkpoints that go, oldest first."""
+    """Names of the checkpoints that go, oldest first; those that somebody asked for by their path stay uncounted."""
     if keep.last is None:
         return []
-    by_age = sorted(found, key=lambda one: one.manifest.number)
+    by_age = sorted((one for one in found if not one.manifest.kept), key=lambda one: one.manifest.number)
     stay = {one.name for one in by_age[-max(1, keep.last) :]}
     stay |= {one.name for one in best_first(by_age, keep)[: keep.best]}
     return [one.name for one in by_age if one.name not in stay]

@@ -20,7 +20,7 @@ from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.config import own_difference
 from expkit.trainer.checkpoint.files import read_files
 from expkit.trainer.checkpoint.find import opened
-from expkit.trainer.checkpoint.fitting import Ignored, listed, naming, what_does_not_fit
+from expkit.trainer.checkpoint.fitting import Ignored, fit_of, listed, naming
 from expkit.trainer.checkpoint.manifest import Manifest, read_manifest
 from expkit.trainer.checkpoint.save import WHOLE
 
@@ -82,11 +82,13 @@ def _taken(
     found = own_difference(state, manifest.config, seed=False)  # before anything is changed
     parts = {"model": state.stateful["model"]} if weights_only else state.stateful
     saved = {name: content for name, content in tree.items() if name in parts}
-    what = what_does_not_fit(parts, tree, address, strict=strict, ignored=ignored, weights_only=weights_only)
-    if what:
+    fit = fit_of(parts, tree, address, ignored=ignored, weights_only=weights_only)
+    if what := fit.refusal(strict=strict):
         raise CheckpointError(f"checkpoint {address} does not fit: {what}{_methods(state, manifest)}")
     if state.rank == 0:
-        ignored.warn(address)
+        ignored.warn(address, parts)
+        if fit.one_sided:
+            warnings.warn(f"checkpoint {address} is taken up in part: {'; '.join(fit.one_sided)}", stacklevel=2)
     for name, content in saved.items():
         with naming(f"checkpoint {address} cannot be taken up: {name}"):
             parts[name].load_state_dict(content)

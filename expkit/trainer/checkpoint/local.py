@@ -6,7 +6,6 @@ A crash at any moment leaves what was there before, and at most a hidden folder 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -14,14 +13,13 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from expkit.errors import CheckpointError
+from expkit.errors import CheckpointError, EnvironmentFault
 from expkit.store.atomic import sync_folder, write_text
+from expkit.trainer.checkpoint.holding import hold, is_held, release
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
-from expkit.trainer.checkpoint.manifest import FILE, read_manifest, refuse_others
+from expkit.trainer.checkpoint.manifest import FILE, LATEST, read_manifest, refuse_others
 from expkit.trainer.checkpoint.verify import verify
 
-LATEST = "latest"
-"""A text file with the name of the newest checkpoint; for readers, the manifests decide."""
 _LEFT = re.compile(r"\.(?:tmp|old)-[0-9a-f]{32}")
 """Names of ours that a kill may leave; a folder of the user's own may begin with .old- too."""
 
@@ -31,6 +29,7 @@ class LocalFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._held: int | None = None
 
     def address(self, name: str) -> str:
         """How a user names one of them."""
@@ -38,17 +37,20 @@ class LocalFolder:
 
     def holds(self, name: str) -> bool:
         """Whether there is something of this name that says it is a checkpoint."""
-        return (self.path / name / FILE).is_file()
+        try:
+            return (self.path / name / FILE).is_file()
+        except OSError:
+            return False
 
-    def found(self) -> tuple[list[Found], list[str]]:
-        """Checkpoints, oldest first, and a sentence for each folder that once was one."""
+    def found(self) -> tuple[list[Found], list[CheckpointError]]:
+        """Checkpoints, oldest first, and what is wrong with each folder that once was one."""
         found, wrong = [], []
         for folder in self._folders():
             try:
                 found.append(Found(folder.name, read_manifest(folder)))
             except CheckpointError as e:
-                if any(folder.glob("rank*")) or (folder / FILE).exists():
-                    wrong.append(str(e))
+                if _was_one(folder):
+                    wrong.append(e)
         return sorted(found, key=lambda one: one.manifest.number), wrong
 
     def next_number(self) -> int:
@@ -57,15 +59,15 @@ class LocalFolder:
 
     @contextlib.contextmanager
     def staged(self) -> Iterator[Path]:
-        """A new hidden folder to write into; locked while we live, gone afterwards unless it was committed."""
+        """A new hidden folder to write into; held while we live, gone afterwards unless it was committed."""
         staged = self.path / f".tmp-{uuid.uuid4().hex}"
         staged.mkdir(parents=True)
-        descriptor = os.open(staged, os.O_RDONLY)
+        descriptor = hold(staged)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield staged
         finally:
-            os.close(descriptor)
+            if descriptor is not None:
+                release(descriptor)
             shutil.rmtree(staged, ignore_errors=True)
 
     def commit(self, staged: Path, name: str, keep: Keep) -> None:
@@ -78,9 +80,11 @@ class LocalFolder:
             self.remove(gone)
 
     def remove(self, name: str) -> None:
-        """Take one away; it is gone as a whole before its first file is."""
+        """Take one away; it is gone as a whole before its first file is. With a user's own files in it, it stays."""
         aside = self.path / f".old-{uuid.uuid4().hex}"
-        (self.path / name).rename(aside)
+        with contextlib.suppress(CheckpointError, FileNotFoundError):  # or somebody else was faster
+            _refuse_what_is_not_ours(self.path / name)
+            (self.path / name).rename(aside)
         shutil.rmtree(aside, ignore_errors=True)
 
     @contextlib.contextmanager
@@ -90,11 +94,26 @@ class LocalFolder:
         verify(folder, read_manifest(folder))
         yield folder
 
-    def sweep(self) -> None:
-        """Remove what a process that was killed left half done."""
-        for left in self.path.glob(".*"):
-            if _LEFT.fullmatch(left.name) and not _is_locked(left):
+    def claim(self) -> None:
+        """Nobody else saves here until `release`; what a process that was killed left half done is removed."""
+        self.release()
+        try:
+            with self.staged():  # before the first batch: whether one can
+                self._held = hold(self.path)
+        except OSError as e:
+            raise EnvironmentFault(f"no checkpoint can be saved in {self.path}: {e.strerror or e}") from e
+        if self._held is None:
+            raise EnvironmentFault(f"checkpoints are being saved in {self.path} already, by another training or by "
+                                   f"another saver of this one; each needs a folder of its own")  # fmt: skip
+        for left in self.path.iterdir():
+            if _LEFT.fullmatch(left.name) and not is_held(left):
                 shutil.rmtree(left, ignore_errors=True)
+
+    def release(self) -> None:
+        """Others may save here."""
+        if self._held is not None:
+            release(self._held)
+            self._held = None
 
     def raise_errors(self) -> None:
         """Nothing happens behind our back here."""
@@ -107,6 +126,8 @@ class LocalFolder:
             return sorted(p for p in self.path.iterdir() if p.is_dir() and not p.name.startswith("."))
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as e:
+            raise EnvironmentFault(f"{self.path} cannot be read: {e.strerror or e}") from None
 
 
 def place(staged: Path, final: Path) -> None:
@@ -125,22 +146,16 @@ def place(staged: Path, final: Path) -> None:
 
 
 def _refuse_what_is_not_ours(final: Path) -> None:
+    if final.is_symlink():
+        raise CheckpointError(f"{final} is a link, and a checkpoint is a folder; choose another path")
     if final.is_dir():
         refuse_others(str(final), (path.name for path in final.iterdir()))
     elif final.exists():
         raise CheckpointError(f"{final} is a file, and a checkpoint is a folder; choose another path")
 
 
-def _is_locked(folder: Path) -> bool:
-    """Whether somebody who is alive writes into it."""
+def _was_one(folder: Path) -> bool:
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
+        return any(path.name == FILE or path.name.startswith("rank") for path in folder.iterdir())
     except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        return True  # who may not look cannot say that it was none

@@ -18,12 +18,18 @@ from expkit.store.strict import strict
 from expkit.trainer.checkpoint import checks
 
 FILE = "manifest.json"
+LATEST = "latest"
+"""A text file beside checkpoints, with the name of the newest; for readers, the manifests decide."""
 FORMAT = "expkit-checkpoint"
 VERSION = 1
 MAX_JSON_BYTES = 64 << 20
 """No JSON file of a checkpoint is larger: one that is was not written by us, and would take many times that to read."""
 _NAME = re.compile(r"rank(?:0|[1-9][0-9]{0,5})\.(?:json|safetensors)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class NewerFormat(CheckpointError):
+    """Not damaged, only written by an expkit that is newer than this one."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Manifest:
     """sha256 and size in bytes of each file, by name."""
     world_size: int = 1
     weights_only: bool = False
+    kept: bool = False
+    """Asked for by its path, so that no rotation takes it away."""
     run_name: str = ""
     saved_utc: str = ""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -75,10 +83,15 @@ def manifest_of(data: bytes, where: str) -> Manifest:
             raise ValueError("it is not the manifest of an expkit checkpoint")
         version = checks.integer(facts.get("version"), "version", least=1)
         if version > VERSION:
-            raise ValueError(f"format {version} is newer than this expkit, which reads up to {VERSION}")
+            raise NewerFormat(f"{where} is of format {version}, newer than this expkit, which reads up to {VERSION}")
         if facts.pop("manifest_sha256", None) != sum_of(facts):
             raise ValueError("its checksum does not fit its content")
         return _manifest(facts)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of a checkpoint is called so; a folder with any other in it is not ours to take away."""
+    return name == FILE or _NAME.fullmatch(name) is not None
 
 
 def sha256_of(value: Any) -> str:
@@ -94,6 +107,7 @@ def _manifest(facts: dict[str, Any]) -> Manifest:
         files={name: _file(name, file) for name, file in files.items()},
         world_size=checks.integer(facts.get("world_size"), "world_size", least=1),
         weights_only=checks.boolean(facts.get("weights_only"), "weights_only"),
+        kept=checks.boolean(facts.get("kept", False), "kept"),  # older ones do not say
         run_name=checks.text(facts.get("run_name"), "run_name"),
         saved_utc=checks.text(facts.get("saved_utc"), "saved_utc"),
         metrics=_metrics(checks.mapping(facts.get("metrics"), "metrics")),
@@ -132,7 +146,7 @@ def value_to_rank(manifest: Manifest, metric: str) -> float | None:
 
 def refuse_others(where: str, names: Iterable[str]) -> None:
     """CheckpointError where something lies in a folder that no checkpoint has: it is not ours to replace."""
-    if others := sorted(name for name in names if name != FILE and not _NAME.fullmatch(name)):
+    if others := sorted(name for name in names if not is_ours(name)):
         raise CheckpointError(f"{where} is there already and holds {others[0]!r}, which is no part of a checkpoint; "
                               f"nothing there was touched, choose another path")  # fmt: skip
 
@@ -143,6 +157,8 @@ def sum_of(facts: Mapping[str, Any]) -> str:
 
 
 def _guess(folder: Path) -> str:
+    if (folder.parent / FILE).is_file():
+        return f", but is in one, {folder.parent}"
     if folder.is_file():
         return "; a checkpoint is a folder, and files such as torch.save writes are not read, for they may hold code"
     return "" if folder.exists() else ", for there is nothing of that name"

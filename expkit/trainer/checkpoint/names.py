@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from expkit import dist
 from expkit.errors import UsageError
+from expkit.trainer.checkpoint.manifest import LATEST
 
 if TYPE_CHECKING:
     from expkit.trainer.state import State
@@ -31,6 +32,8 @@ def name_of(text: str, state: State) -> str:
     if not filled or filled.startswith(".") or set(filled) & set("/\\\n\0"):
         raise UsageError(f"the name of a checkpoint is that of one folder and does not begin with a dot, but {text!r} "
                          f"gives {filled!r}")  # fmt: skip
+    if filled == LATEST:
+        raise UsageError(f"no checkpoint can be called {LATEST!r}: a file of that name says which is the newest")
     return filled
 
 
@@ -68,7 +71,8 @@ def _filled(text: str, values: dict[str, Any]) -> str:
             continue
         if field not in values or conversion:
             raise UsageError(
-                f"{text!r} has no placeholder {{{field}}} that can be filled; there are: {', '.join(values)}"
+                f"{text!r} has no placeholder {{{field}}} that can be filled; there are: {', '.join(values)}; "
+                f"{{{{ stands for a brace"
             )
         try:
             made.append(format(values[field], spec or ""))

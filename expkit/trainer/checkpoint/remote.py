@@ -6,8 +6,10 @@ thread; an error comes out at the next batch end or at close, which waits for wh
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -15,11 +17,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from expkit.errors import CheckpointError, EnvironmentFault
+from expkit.errors import CheckpointError, EnvironmentFault, ExpkitError
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.checkpoint.keep import Found, Keep, to_remove
-from expkit.trainer.checkpoint.local import LATEST
-from expkit.trainer.checkpoint.manifest import FILE, manifest_of, read_manifest, refuse_others
+from expkit.trainer.checkpoint.manifest import FILE, LATEST, is_ours, manifest_of, read_manifest, refuse_others
 from expkit.trainer.checkpoint.verify import verify
 from expkit.uri import file_system, without_userinfo
 
@@ -46,8 +47,8 @@ class RemoteFolder:
         with _reaching(self.address(name)):
             return bool(self._fs.exists(f"{self._root}/{name}/{FILE}"))
 
-    def found(self) -> tuple[list[Found], list[str]]:
-        """Checkpoints that are up, oldest first, and a sentence for each whose manifest is damaged."""
+    def found(self) -> tuple[list[Found], list[CheckpointError]]:
+        """Checkpoints that are up, oldest first, and what is wrong with each whose manifest is damaged."""
         found, wrong = [], []
         for name in self._names():
             where = f"{self._uri}/{name}/{FILE}"
@@ -58,7 +59,7 @@ class RemoteFolder:
             except FileNotFoundError:
                 continue  # not yet one, or no longer
             except CheckpointError as e:
-                wrong.append(str(e))
+                wrong.append(e)
         return sorted(found, key=lambda one: one.manifest.number), wrong
 
     def next_number(self) -> int:
@@ -85,14 +86,18 @@ class RemoteFolder:
         self.raise_errors()
         if self._worker is None:
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="expkit-upload")
+            atexit.register(self._say_what_failed)
         self._pending.append(self._worker.submit(self._upload, staged, name, keep))
 
     def remove(self, name: str) -> None:
-        """Take one away; without its manifest it is none already."""
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.rm_file(f"{self._root}/{name}/{FILE}")
-        with contextlib.suppress(FileNotFoundError):
-            self._fs.rm(f"{self._root}/{name}", recursive=True)
+        """Take one away; without its manifest it is none already. A user's own files in it stay."""
+        there = self._names_in(name)
+        for file in sorted(filter(is_ours, there), key=lambda file: file != FILE):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rm_file(f"{self._root}/{name}/{file}")
+        if all(map(is_ours, there)):
+            with contextlib.suppress(OSError):  # most places know no folders
+                self._fs.rmdir(f"{self._root}/{name}")
 
     @contextlib.contextmanager
     def fetched(self, name: str) -> Iterator[Path]:
@@ -109,25 +114,36 @@ class RemoteFolder:
                 verify(target, read_manifest(target))
             yield target
 
-    def sweep(self) -> None:
-        """Half a checkpoint has no manifest there, and is replaced by the next of its name."""
+    def claim(self) -> None:
+        """No such place knows locks; half a checkpoint has no manifest, and is replaced by the next of its name."""
+
+    def release(self) -> None:
+        """Nothing was claimed."""
 
     def raise_errors(self) -> None:
         """EnvironmentFault for an upload that has failed since."""
         while self._pending and self._pending[0].done():
             if error := self._pending.pop(0).exception():
-                raise EnvironmentFault(f"a checkpoint could not be uploaded to {self._uri}: "
-                                       f"{type(error).__name__}: {error}") from error  # fmt: skip
+                said = str(error) if isinstance(error, ExpkitError) else f"{type(error).__name__}: {error}"
+                raise EnvironmentFault(f"a checkpoint could not be uploaded to {self._uri}: {said}") from error
 
     def close(self) -> None:
         """Wait until everything is up."""
         if self._worker is not None:
             self._worker.shutdown(wait=True)
             self._worker = None
+            atexit.unregister(self._say_what_failed)
         if self._staging is not None:
             shutil.rmtree(self._staging, ignore_errors=True)
             self._staging = None
         self.raise_errors()
+
+    def _say_what_failed(self) -> None:
+        """The process ends, all is up, and nobody has called `close`."""
+        try:
+            self.close()
+        except EnvironmentFault as e:
+            sys.stderr.write(f"{e}\n")
 
     def _names(self) -> list[str]:
         try:
@@ -157,11 +173,17 @@ class RemoteFolder:
             shutil.rmtree(staged, ignore_errors=True)
 
     def _refuse_what_is_not_ours(self, name: str) -> None:
-        self._fs.invalidate_cache()
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        refuse_others(self.address(name), self._names_in(name))
+
+    def _names_in(self, name: str) -> list[str]:
+        """Of all that lies in one of them, but for empty marks of folders; of a file, its own."""
+        try:
+            self._fs.invalidate_cache()
             entries = self._fs.ls(f"{self._root}/{name}", detail=True)
-            paths = [entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory" or entry["size"]]
-            refuse_others(self.address(name), (path.rpartition("/")[2] for path in paths))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        paths = [entry["name"].rstrip("/") for entry in entries if entry["type"] == "directory" or entry["size"]]
+        return [path.rpartition("/")[2] for path in paths]
 
     def _put(self, file: Path, target: str) -> None:
         self._fs.makedirs(target.rpartition("/")[0], exist_ok=True)

@@ -35,6 +35,7 @@ WHOLE = "$whole"
 def save(state: State, folder: Folder, name: str, keep: Keep | None = None, *, weights_only: bool = False) -> str:
     """Write the checkpoint `name`, called on all ranks at the end of a batch; gives its address.
 
+    `keep`: which ones stay beside it; without, it is one that was asked for and that no rotation takes away.
     EnvironmentFault where the disk is in the way; what was there before is still there then.
     """
     with on_its_clock(state), _sentence(folder.address(name)):
@@ -42,7 +43,7 @@ def save(state: State, folder: Folder, name: str, keep: Keep | None = None, *, w
         with contextlib.ExitStack() as stack:
             staged = _agree(lambda: str(stack.enter_context(folder.staged())))
             files = _written(Path(staged), state.rank, tree)
-            _agree(lambda: _commit(state, folder, Path(staged), name, keep or Keep(), files, weights_only))
+            _agree(lambda: _commit(state, folder, Path(staged), name, keep, files, weights_only))
     return folder.address(name)
 
 
@@ -75,7 +76,7 @@ def _commit(
     folder: Folder,
     staged: Path,
     name: str,
-    keep: Keep,
+    keep: Keep | None,
     files: dict[str, dict[str, Any]],
     weights_only: bool,
 ) -> None:
@@ -89,6 +90,7 @@ def _commit(
         files=files,
         world_size=state.world_size,
         weights_only=weights_only,
+        kept=keep is None,
         run_name=state.run_name,
         saved_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         metrics=dict(state.metrics),
@@ -97,11 +99,11 @@ def _commit(
         config_sha256=sha256_of(config),
         versions={"expkit": __version__, "torch": torch.__version__},
     )
-    with (staged / FILE).open("w", encoding="utf-8") as f:
+    with (staged / FILE).open("w", encoding="utf-8", errors="surrogatepass") as f:
         f.write(manifest.text())
         f.flush()
         os.fsync(f.fileno())
-    folder.commit(staged, name, keep)
+    folder.commit(staged, name, keep or Keep())
 
 
 def _own_part(tree: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def _saying(what: str, action: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {what: action()}
     except (OSError, ExpkitError) as e:
-        return {"error": _first_line(e)}
+        return {"error": _first_line(e), "errno": getattr(e, "errno", None)}
 
 
 def _all_well(said: dict[str, Any]) -> list[dict[str, Any]]:
@@ -152,7 +154,8 @@ def _all_well(said: dict[str, Any]) -> list[dict[str, Any]]:
     for rank, one in enumerate(everybody):
         if "error" in one:
             where = f" (on rank {rank})" if len(everybody) > 1 else ""
-            raise CheckpointError(f"{one['error']}{where}")
+            disk = OSError(one["errno"], one["error"]) if one["errno"] else None  # whoever asks for the cause finds it
+            raise CheckpointError(f"{one['error']}{where}") from disk
     return everybody
 
 

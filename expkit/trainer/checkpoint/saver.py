@@ -58,6 +58,7 @@ class Saver(Callback):
 
     def fit_start(self, state: Any, logger: Any) -> None:
         from expkit.trainer.checkpoint.config import config_of
+        from expkit.trainer.checkpoint.find import decided
         from expkit.trainer.checkpoint.names import name_of
         from expkit.trainer.interval import Every
 
@@ -66,9 +67,8 @@ class Saver(Callback):
         self._every = None if self.save_interval is None else Every(self.save_interval, state)
         self._waiting = False
         files = self.place(state)
-        if state.rank == 0:
-            files.sweep()
-            self._refuse_later_ones(state)
+        decided(files.claim)
+        decided(lambda: self._refuse_later_ones(state))
 
     def eval_after_all(self, state: Any, logger: Any) -> None:
         evaluated = any(self.best_metric.startswith(f"{label}/") for label in state.evaluated_at)
@@ -91,15 +91,21 @@ class Saver(Callback):
 
     def fit_end(self, state: Any, logger: Any) -> None:
         self._save(state, logger)
+        self._files.release()
         if self.keep_best and self.best_metric not in state.metrics:
             warnings.warn(self._no_metric(state), stacklevel=2)
 
     def fit_error(self, state: Any, logger: Any) -> None:
-        if isinstance(state.error, Interruption):  # comes at the end of a batch, so the state is whole
-            self._save(state, logger)
+        try:
+            if isinstance(state.error, Interruption):  # comes at the end of a batch, so the state is whole
+                self._save(state, logger)
+        finally:
+            if self._files is not None:
+                self._files.release()
 
     def close(self) -> None:
         if self._files is not None:
+            self._files.release()
             self._files.close()
 
     def _save(self, state: Any, logger: Any) -> None:
@@ -118,9 +124,13 @@ class Saver(Callback):
         return f"best_metric is {self.best_metric!r}, but the evaluators gave {', '.join(state.metrics) or 'nothing'}"
 
     def _refuse_later_ones(self, state: Any) -> None:
+        from expkit.trainer.checkpoint.find import refuse_newer
+
         if self.overwrite or state.resumed_from is not None:
             return
-        later = [one for one in self._files.found()[0] if one.manifest.timestamp.batch > state.timestamp.batch]
+        found, wrong = self._files.found()
+        refuse_newer(wrong)
+        later = [one for one in found if one.manifest.timestamp.batch > state.timestamp.batch]
         if later:
             last = self._files.address(later[-1].name)
             raise UsageError(f"training begins at batch {state.timestamp.batch}, but there is {last} already; resume "

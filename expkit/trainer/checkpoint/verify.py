@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from expkit.errors import CheckpointError
 from expkit.trainer.checkpoint import checks
@@ -16,17 +17,20 @@ def verify(folder: Path, manifest: Manifest) -> None:
     if missing := needed - manifest.files.keys():
         raise CheckpointError(f"{folder} is damaged: its manifest names no {min(missing)}")
     for name, facts in manifest.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise CheckpointError(f"{folder} is damaged: {name} is not there")
-        if name.endswith(".json") and facts["size"] > MAX_JSON_BYTES:
-            raise CheckpointError(f"{path} is larger than any that we write, {facts['size']} bytes")
-        if (size := path.stat().st_size) != facts["size"]:
-            raise CheckpointError(f"{folder} is damaged: {name} has {size} bytes instead of {facts['size']}")
-        with checks.blaming(str(path)):
-            found = digest(path)
-        if found != facts["sha256"]:
-            raise CheckpointError(f"{folder} is damaged: the content of {name} is not what was written")
+        with checks.blaming(str(folder / name)):
+            _verify_file(folder, name, facts)
+
+
+def _verify_file(folder: Path, name: str, facts: dict[str, Any]) -> None:
+    path = folder / name
+    if not path.is_file():
+        raise CheckpointError(f"{folder} is damaged: {name} is not there")
+    if name.endswith(".json") and facts["size"] > MAX_JSON_BYTES:
+        raise CheckpointError(f"{path} is larger than any that we write, {facts['size']} bytes")
+    if (size := path.stat().st_size) != facts["size"]:
+        raise CheckpointError(f"{folder} is damaged: {name} has {size} bytes instead of {facts['size']}")
+    if digest(path) != facts["sha256"]:
+        raise CheckpointError(f"{folder} is damaged: the content of {name} is not what was written")
 
 
 def digest(path: Path) -> str:
