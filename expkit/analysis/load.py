@@ -48,6 +48,7 @@ class Records(Protocol):
 
     def sweep_settings(self, sweep: str) -> dict[str, Any]: ...
     def targets(self, sweep: str) -> dict[str, Any]: ...
+    def torn(self) -> set[Key]: ...
     def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]: ...
 
 
@@ -127,7 +128,7 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
     """The sweep with the series of one metric; times of other driver runs pair only where runs were not exclusive."""
     name = row["sweep"]
     rows = con.rows(_REPLICATES, [name])
-    torn = _torn(con) & {(r["id"], r["replicate"]) for r in rows if r["status"] == "complete"}
+    torn = con.store.torn() & {(r["id"], r["replicate"]) for r in rows if r["status"] == "complete"}
     found_series = _evaluations(con.rows(_EVALUATIONS, {"sweep": name, "metric": metric}))
     series = {key: points for key, points in found_series.items() if key not in torn}  # half a curve is a false one
     effective: dict[Key, dict[str, bool]] = {}
@@ -163,11 +164,6 @@ def git_silent(con: Views, replicates: Iterable[Replicate]) -> str:
         return ""
     reason = con.store.read_provenance(one.id, one.replicate).get("git", {}).get("reason", "it is not known why")
     return "not under git" if "not a git repository" in reason else f"of which git said nothing ({reason})"
-
-
-def _torn(con: Views) -> set[Key]:
-    """Replicates of which a metrics file of rank 0, the one that evaluates, was set aside."""
-    return {key for bad in con.set_aside if (key := Layout.replicate_of(bad.path)) is not None}
 
 
 def utc_text(moment: datetime | None, timespec: str = "milliseconds") -> str | None:

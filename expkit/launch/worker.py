@@ -19,7 +19,7 @@ import pyarrow as pa
 import torch
 
 from expkit import dist, plugins, provenance
-from expkit.errors import Interruption
+from expkit.errors import EnvironmentFault, Interruption
 from expkit.launch import process
 from expkit.launch.attempt import Attempt
 from expkit.launch.compose import compose
@@ -34,8 +34,11 @@ from expkit.launch.timing import reasons
 from expkit.launch.watch import Asked, Heart
 from expkit.spec.files import load_recipe
 from expkit.spec.recipe import Recipe
-from expkit.store.layout import Layout
+from expkit.store import fold
+from expkit.store.compacted import Key
+from expkit.store.layout import Layout, Parts
 from expkit.store.lock import lock_dir
+from expkit.store.scan import metrics_of
 from expkit.trainer.devices import device_of
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.trainer import Trainer
@@ -61,9 +64,20 @@ def _lead(attempt: Attempt) -> int:
             forget(attempt.store, attempt.id12, attempt.replicate, but=attempt.record["attempt"] if kept else None)
         except BaseException as e:  # SystemExit and KeyboardInterrupt of the user's code as well
             return _failed(attempt, asked, e)
+        _fold(attempt)
         batch = measured.trainer.state.timestamp.batch
         attempt.end("diverged" if measured.diverged else "complete", batch, **measured.columns())
     return 0
+
+
+def _fold(attempt: Attempt) -> None:
+    """Make the metrics files of every rank one file each; all ranks have closed theirs. Without it nothing is lost."""
+    number = attempt.record["attempt"]
+    for rank in sorted({parts.rank for path in metrics_of(attempt.folder) if (parts := Parts.of(path))}):
+        try:
+            fold.fold(attempt.folder, Key(attempt.id12, attempt.replicate, number, rank))
+        except (fold.Damaged, EnvironmentFault, OSError) as e:
+            attempt.note("not_folded", message=str(e))
 
 
 def _follow(attempt: Attempt) -> int:

@@ -4,7 +4,9 @@ sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.jso
 trials/<id12>/   trial.json  recipe.yaml  notes.json
    r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
       attempts/<k>/  attempt.json  recipe.yaml  events.jsonl  rank<r>.log  rank<r>.failure.json
-                     metrics-000000.parquet ...  checkpoints/  profile/
+                     metrics-000000.parquet ...  metrics-000000-000041.parquet (what 42 of them became)
+                     artifacts/  checkpoints/  profile/
+metrics/<hex>.parquet     rows of many finished attempts;  <hex>.json  which, and that the file counts
 provenance/<hash>.json    what many replicates share
 """
 
@@ -13,14 +15,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from expkit.errors import UsageError
 
 _NAME = re.compile(r"[^\W_][\w.+@ -]*")
 _LOG = re.compile(r"rank(\d+)\.log")
-METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})\.parquet")
-"""Names of closed metrics files; rank 0 is not spelled out. Files being written never match."""
+METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})(?:-(?P<last>\d{6,}))?\.parquet")
+"""Names of closed metrics files: a part, or a range of parts that were folded into one. Rank 0 is not spelled out.
+Files being written never match."""
+COMPACTED = re.compile(r"[0-9a-f]{32}\.json")
+"""Names of the manifests of compacted files."""
+
+
+class Parts(NamedTuple):
+    """What a metrics file holds: parts `first` to `last` of a rank; one of them unless it was folded."""
+
+    rank: int
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, path: str) -> Parts | None:
+        """From a file's name, with or without its folder; None for any other file."""
+        match = METRICS.fullmatch(path.rpartition("/")[2])
+        return None if match is None else cls(int(match["rank"] or 0), int(match[2]), int(match["last"] or match[2]))
 
 
 @dataclass(frozen=True)
@@ -152,10 +171,24 @@ class Layout:
         """Why a rank of a trial of several ended without a result, written by itself."""
         return attempt_dir / f"rank{rank}.failure.json"
 
+    @property
+    def compacted(self) -> Path:
+        """Folder of the files that hold the metrics of many attempts."""
+        return self.root / "metrics"
+
+    def manifest(self, name: str) -> Path:
+        """Which attempts a compacted file holds; without it the file does not count."""
+        return self.compacted / f"{name}.json"
+
+    def compacted_metrics(self, name: str) -> Path:
+        """The compacted file itself."""
+        return self.compacted / f"{name}.parquet"
+
     @staticmethod
-    def metrics(attempt_dir: Path, rank: int, part: int) -> Path:
-        """The n-th closed metrics file of a rank; matches METRICS."""
-        return attempt_dir / (f"metrics-{part:06d}.parquet" if rank == 0 else f"metrics-r{rank}-{part:06d}.parquet")
+    def metrics(attempt_dir: Path, rank: int, part: int, last: int | None = None) -> Path:
+        """The n-th closed metrics file of a rank, or the one that parts n to `last` became; matches METRICS."""
+        name = "metrics-" if rank == 0 else f"metrics-r{rank}-"
+        return attempt_dir / (name + (f"{part:06d}" if last is None else f"{part:06d}-{last:06d}") + ".parquet")
 
     @staticmethod
     def replicate_of(metrics: Path) -> tuple[str, int] | None:

@@ -8,7 +8,7 @@ Measured a scalar, flush included: 0.8 microseconds when ten are logged together
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from expkit.store.atomic import sync_folder, temporary
-from expkit.store.layout import METRICS, Layout
+from expkit.store.layout import Layout, Parts
+from expkit.store.seal import sealed
 
-METRICS_SCHEMA_VERSION = 1
+METRICS_SCHEMA_VERSION = 2
+"""1 had no seal; its files are read as well."""
 FLUSH_S = 2.0
 FLUSH_ROWS = 4096
 
@@ -122,9 +124,7 @@ class MetricsWriter:
             path = Layout.metrics(self._dir, self._rank, self._part)
             beside = temporary(path)
             try:
-                pq.write_table(
-                    self._table(), beside, compression="zstd", write_page_checksum=True, write_statistics=COUNTED
-                )
+                beside.write_bytes(encoded([self._table()]))
                 os.replace(beside, path)  # noqa: PTH105  # atomic: a reader sees the whole part or none of it
             except BaseException:
                 beside.unlink(missing_ok=True)
@@ -164,9 +164,20 @@ class MetricsWriter:
         return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
+def encoded(row_groups: Iterable[pa.Table]) -> bytes:
+    """A sealed metrics file with a row group a table."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, SCHEMA, compression="zstd", write_page_checksum=True, write_statistics=COUNTED
+    ) as writer:
+        for rows in row_groups:
+            writer.write_table(rows, row_group_size=max(1, len(rows)))
+    return sealed(sink.getvalue().to_pybytes())
+
+
 def _next_part(attempt_dir: Path, rank: int) -> int:
-    matches = [METRICS.fullmatch(p.name) for p in attempt_dir.iterdir()]
-    return max((int(m["part"]) + 1 for m in matches if m and int(m["rank"] or 0) == rank), default=0)
+    held = [Parts.of(p.name) for p in attempt_dir.iterdir()]
+    return max((parts.last + 1 for parts in held if parts is not None and parts.rank == rank), default=0)
 
 
 def _sync(path: Path) -> None:

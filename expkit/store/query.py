@@ -20,7 +20,7 @@ from expkit.errors import QueryError
 from expkit.store import guard, tables
 from expkit.store.atomic import Unreadable
 from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
-from expkit.store.scan import checked, scan
+from expkit.store.scan import look
 from expkit.store.store import Store
 from expkit.store.sweeps import plan_schema
 from expkit.store.views import STITCHED, VIEWS, WHOLE
@@ -44,11 +44,6 @@ class Connection:
 
     def __init__(self, root: Path) -> None:
         self._store = Store(root)
-        self._looked = time.time()
-        self._found = list(scan(self._store.layout))
-        self._files = checked(self._found, METRICS_SCHEMA_VERSION, self._store.set_aside)
-        self._loaders = self._lazy()
-        self._con = duckdb.connect(":memory:")
         self._open()
 
     @property
@@ -63,12 +58,12 @@ class Connection:
 
     def table(self, sql: str, params: Params = ()) -> pa.Table:
         """The answer to one reading statement as an Arrow table; QueryError for anything else."""
-        statement = guard.read_statement(self._con, sql)
-        self._load(sql)
         try:
-            answer = self._con.sql(statement, params=params or None).to_arrow_table()
+            answer = self._answer(sql, params)
         except (duckdb.Error, pa.ArrowException) as e:
-            raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
+            if all(Path(file).exists() for file in self._look.files):
+                raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
+            answer = self._reopened(sql, params)
         return _of_users(answer) if _SHOW_TABLES.match(sql) else answer
 
     def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
@@ -89,16 +84,34 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _answer(self, sql: str, params: Params) -> pa.Table:
+        statement = guard.read_statement(self._con, sql)
+        self._load(sql)
+        return self._con.sql(statement, params=params or None).to_arrow_table()
+
+    def _reopened(self, sql: str, params: Params) -> pa.Table:
+        """The answer of the store as it is now: files were folded since it was opened, their rows are in others."""
+        self._con.close()
+        self._open()
+        try:
+            return self._answer(sql, params)
+        except (duckdb.Error, pa.ArrowException) as e:
+            raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
+
     def _open(self) -> None:
+        self._looked = time.time()
+        self._look = look(self._store.layout, METRICS_SCHEMA_VERSION, self._store.set_aside)
+        self._loaders = self._lazy()
+        self._con = duckdb.connect(":memory:")
         for name, (schema, _) in self._loaders.items():
             self._con.register(name, schema.empty_table())
-        spans = tables.attempt_spans(self._store, self._found)
+        spans = tables.attempt_spans(self._store, self._look.found)
         self._con.register("_spans", spans)
         self._con.register("_torn", tables.torn(self._store))
-        if self._files:
-            self._con.execute("SET VARIABLE expkit_files = ?", [self._files])
+        if self._look.files:
+            self._con.execute("SET VARIABLE expkit_files = ?", [self._look.files])
             self._con.execute("SET allowed_paths = getvariable('expkit_files')")
-            self._con.execute("CREATE VIEW _metrics AS SELECT * FROM read_parquet(getvariable('expkit_files'))")
+            self._con.execute(f"CREATE VIEW _metrics AS {self._metrics()}")
         else:
             self._con.register("_metrics", SCHEMA.empty_table())
         self._con.execute(f"CREATE VIEW _stitched AS {STITCHED if len(spans) else WHOLE}")
@@ -107,13 +120,22 @@ class Connection:
         for statement in LOCK:
             self._con.execute(statement)
 
+    def _metrics(self) -> str:
+        """All rows of the files, without those of replicates whose folder was removed."""
+        rows = "SELECT * FROM read_parquet(getvariable('expkit_files'))"
+        if not self._look.gone:
+            return rows
+        ids, replicates = zip(*self._look.gone, strict=True)
+        self._con.register("_gone", pa.table({"id": pa.array(ids), "replicate": pa.array(replicates, pa.int32())}))
+        return f"{rows} ANTI JOIN _gone USING (id, replicate)"
+
     def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
         plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])
         return {
-            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._found, self._looked)),
-            "_params": (tables.PARAMS, lambda: tables.params(self._store, self._found)),
-            "_events": (tables.EVENTS, lambda: tables.events(self._store, self._found)),
-            "_notes": (tables.NOTES, lambda: tables.notes(self._store, self._found)),
+            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._look.found, self._looked)),
+            "_params": (tables.PARAMS, lambda: tables.params(self._store, self._look.found)),
+            "_events": (tables.EVENTS, lambda: tables.events(self._store, self._look.found)),
+            "_notes": (tables.NOTES, lambda: tables.notes(self._store, self._look.found)),
             "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),
             "_sweep_trials": (plan, lambda: tables.sweep_trials(self._store)),
         }

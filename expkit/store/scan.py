@@ -1,24 +1,31 @@
-"""What lies in a runs folder: replicates, attempts and metrics files, by listing alone; no record is opened here.
+"""What lies in a runs folder at one moment: replicates, attempts, and the metrics files that count; opens no record.
 
-Costs about 60 microseconds a replicate and 25 a metrics file. Metrics files are looked at from both ends, because one
-file without a footer would fail every query over all of them.
+Costs about 60 microseconds a replicate and 30 a metrics file. Metrics files are looked at from both ends, because one
+file without a footer would fail every query over all of them. Each row is in one file that counts, at every moment of
+a compaction: a compacted file stands for the attempts in its manifest, a folded file for the parts in its name.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from expkit.store import compacted, seal
 from expkit.store.atomic import Unreadable
-from expkit.store.layout import METRICS, Layout
+from expkit.store.compacted import Key
+from expkit.store.layout import METRICS, Layout, Parts
 
 _ID12 = re.compile(r"[0-9a-f]{12}")
-_MAGIC = b"PAR1"
 _VERSION = re.compile(rb"expkit\.metrics\.schema_version\x18.(\d+)")
 """Our key and its value as they stand in a footer; a file of another program lacks them."""
+OLDEST_SCHEMA = 1
+SEALED_SINCE = 2
+TRIES = 20
+"""How often a folder is looked at again that was compacted meanwhile; a compaction changes it every few seconds."""
 
 
 @dataclass(frozen=True)
@@ -33,65 +40,181 @@ class Found:
     """Closed metrics files of all attempts, not yet checked."""
 
 
-def scan(layout: Layout) -> Iterator[Found]:
-    """All replicates, by id and number. Folders that vanish meanwhile are passed over."""
-    for id12 in sorted(name for name in _names(layout.trials) if _ID12.fullmatch(name)):
+@dataclass(frozen=True)
+class Look:
+    """A runs folder at one moment."""
+
+    found: list[Found]
+    files: list[str]
+    """Metrics files that together hold each readable row once."""
+    gone: list[tuple[str, int]]
+    """Replicates that a compacted file holds though their folder was removed: their rows do not count."""
+
+
+def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable]) -> Look:
+    """All that counts. What cannot be read goes onto `set_aside`, each file once; a compaction may be at work."""
+    for last_try in (*[False] * (TRIES - 1), True):
+        aside: list[Unreadable] = []
+        before = compacted.names(layout)
+        found = list(scan(layout, aside))
+        try:
+            files, keys = _counting(layout, found, before, newest_schema, aside, last_try=last_try)
+        except FileNotFoundError:
+            continue  # folded or compacted since it was listed
+        if last_try or compacted.names(layout) == before:
+            break
+    set_aside += aside
+    there = {(f.id12, f.replicate) for f in found}
+    return Look(found, files, sorted({(key.id, key.replicate) for key in keys} - there))
+
+
+def scan(layout: Layout, set_aside: list[Unreadable]) -> Iterator[Found]:
+    """All replicates, by id and number. Folders that vanish meanwhile are passed over, closed ones are set aside."""
+    for id12 in sorted(name for name in _names(layout.trials, set_aside) if _ID12.fullmatch(name)):
         folder = f"{layout.trials}/{id12}"
-        replicates = [int(name[1:]) for name in _names(folder) if name[0] == "r" and name[1:].isdigit()]
+        replicates = [int(name[1:]) for name in _names(folder, set_aside) if name[0] == "r" and name[1:].isdigit()]
         for replicate in sorted(replicates):
-            yield found_in(layout, id12, replicate)
+            yield found_in(layout, id12, replicate, set_aside)
 
 
-def found_in(layout: Layout, id12: str, replicate: int) -> Found:
+def found_in(layout: Layout, id12: str, replicate: int, set_aside: list[Unreadable]) -> Found:
     """One replicate, as it is listed now."""
     attempts_dir = f"{layout.trials}/{id12}/r{replicate}/attempts"
-    attempts = sorted(int(name) for name in _names(attempts_dir) if name.isdigit())
-    files = tuple(path for k in attempts for path in _metrics(f"{attempts_dir}/{k}"))
+    attempts = sorted(int(name) for name in _names(attempts_dir, set_aside) if name.isdigit())
+    files = tuple(path for k in attempts for path in metrics_of(f"{attempts_dir}/{k}", set_aside))
     return Found(id12, replicate, tuple(attempts), files)
 
 
+def metrics_of(attempt_dir: str | Path, set_aside: list[Unreadable] | None = None) -> list[str]:
+    """Closed metrics files of an attempt, of all ranks, sorted."""
+    names = _names(attempt_dir, [] if set_aside is None else set_aside)
+    return [f"{attempt_dir}/{name}" for name in sorted(names) if METRICS.fullmatch(name)]
+
+
+def has_more(now: Found, than: Found) -> bool:
+    """Whether a replicate has attempts or parts that it did not have when it was listed; folding adds none."""
+    return now.attempts != than.attempts or bool(_last_parts(now).items() - _last_parts(than).items())
+
+
 def usable(path: str, newest_schema: int) -> str | None:
-    """None where DuckDB can read this metrics file, else why not."""
+    """None where DuckDB can read this metrics file, else why not; FileNotFoundError where there is none any more."""
     try:
-        with open(path, "rb", buffering=0) as f:  # noqa: PTH123  # 2,000 Path objects would show
-            size = os.fstat(f.fileno()).st_size
-            if size < 12:
-                return f"is {size} bytes long, too short for a parquet file"
-            if f.read(4) != _MAGIC:
-                return "is no parquet file"
-            f.seek(max(0, size - 16384))
-            tail = f.read()
+        end, _ = seal.tail(path)
+    except FileNotFoundError:
+        raise
     except OSError as e:
         return f"cannot be read ({e.strerror})"
-    footer = int.from_bytes(tail[-8:-4], "little")
-    if tail[-4:] != _MAGIC or footer > size - 12:
-        return "has no footer: its writer was interrupted, or it was cut off"
-    version = _VERSION.search(tail, max(0, len(tail) - 8 - footer))
+    except ValueError as e:
+        return str(e)
+    version = _VERSION.search(end, seal.SIZE)
     if version is None:
         return "was not written by expkit"
-    if int(version[1]) > newest_schema:
-        return f"has metrics schema {int(version[1])}, this expkit reads up to {newest_schema}"
+    if not OLDEST_SCHEMA <= int(version[1]) <= newest_schema:
+        return f"has metrics schema {int(version[1])}, this expkit reads {OLDEST_SCHEMA} to {newest_schema}"
+    if int(version[1]) >= SEALED_SINCE and not seal.footer_is_whole(end):
+        return "was changed since it was written: its footer and its seal disagree"
     return None
 
 
-def checked(found: list[Found], newest_schema: int, set_aside: list[Unreadable]) -> list[str]:
-    """The metrics files that can be read, in order; the others go onto `set_aside`."""
-    good = []
-    for path in (path for f in found for path in f.metrics):
-        reason = usable(path, newest_schema)
-        if reason is None:
-            good.append(path)
-        else:
+def counting(paths: Iterable[str], check: Callable[[str], bool]) -> list[str]:
+    """Of the files of one attempt those that hold each row once, in the order of their parts.
+
+    A folded file counts, if `check` finds it whole, in place of the parts that it was made of.
+    """
+    chosen: list[str] = []
+    rank, done = -1, -1
+    for parts, path in _in_order(paths):
+        if parts.rank != rank:
+            rank, done = parts.rank, -1
+        if parts.first > done and check(path):
+            chosen.append(path)
+            done = parts.last
+    return chosen
+
+
+def missing(paths: Iterable[str]) -> list[Parts]:
+    """Parts that once were there, for they are numbered without gaps."""
+    gaps: list[Parts] = []
+    rank, done = -1, -1
+    for parts, _ in _in_order(paths):
+        if parts.rank != rank:
+            rank, done = parts.rank, -1
+        if parts.first > done + 1:
+            gaps.append(Parts(rank, done + 1, parts.first - 1))
+        done = max(done, parts.last)
+    return gaps
+
+
+def _counting(
+    layout: Layout,
+    found: list[Found],
+    names: list[str],
+    newest_schema: int,
+    set_aside: list[Unreadable],
+    *,
+    last_try: bool,
+) -> tuple[list[str], set[Key]]:
+    """(the files that count, what compacted ones hold); FileNotFoundError where one has gone, but on the last try."""
+
+    def check(path: str) -> bool:
+        try:
+            reason = usable(path, newest_schema)
+        except FileNotFoundError:
+            if not last_try:
+                raise
+            reason = "cannot be read (No such file or directory)"
+        if reason is not None:
             set_aside.append(Unreadable(Path(path), reason))
-    return good
+        return reason is None
+
+    whole = compacted.counting(compacted.manifests(layout, names, set_aside), check, layout)
+    covered = {key for manifest in whole for key in manifest.rows}
+    files = [str(layout.compacted_metrics(manifest.name)) for manifest in whole]
+    for f in found:
+        own = [path for path in f.metrics if not covered or _key(f, path) not in covered]
+        for folder, paths in itertools.groupby(own, lambda path: path.rpartition("/")[0]):
+            files += _of_attempt(folder, list(paths), check, set_aside)
+    return files, covered
 
 
-def _metrics(attempt_dir: str) -> list[str]:
-    return [f"{attempt_dir}/{name}" for name in sorted(_names(attempt_dir)) if METRICS.fullmatch(name)]
+def _of_attempt(folder: str, paths: list[str], check: Callable[[str], bool], set_aside: list[Unreadable]) -> list[str]:
+    files = counting(paths, check)
+    gaps = missing(paths)
+    if gaps and missing(metrics_of(folder)) != gaps:
+        raise FileNotFoundError  # folded while it was listed
+    for gap in gaps:
+        also = f", and so are those up to {gap.last:06d}" if gap.last > gap.first else ""
+        set_aside.append(Unreadable(Layout.metrics(Path(folder), gap.rank, gap.first), f"is missing{also}"))
+    return files
 
 
-def _names(folder: str | Path) -> list[str]:
+def _in_order(paths: Iterable[str]) -> list[tuple[Parts, str]]:
+    """By rank and first part, the file that holds more of them first."""
+    of = [(parts, path) for path in paths if (parts := Parts.of(path)) is not None]
+    return sorted(of, key=lambda each: (each[0].rank, each[0].first, -each[0].last))
+
+
+def _key(f: Found, path: str) -> Key:
+    parts = Parts.of(path)
+    assert parts is not None
+    return Key(f.id12, f.replicate, int(path.rsplit("/", 2)[1]), parts.rank)
+
+
+def _last_parts(f: Found) -> dict[Key, int]:
+    """The number of the last part of each attempt and rank that has files."""
+    last: dict[Key, int] = {}
+    for path in f.metrics:
+        parts = Parts.of(path)
+        assert parts is not None
+        last[_key(f, path)] = max(parts.last, last.get(_key(f, path), -1))
+    return last
+
+
+def _names(folder: str | Path, set_aside: list[Unreadable]) -> list[str]:
     try:
         return os.listdir(folder)  # noqa: PTH208
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as e:
+        set_aside.append(Unreadable(Path(folder), f"cannot be looked into ({e.strerror})"))
         return []

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from expkit.errors import EnvironmentFault
-from expkit.store import claims, sweeps
+from expkit.store import claims, compacted, sweeps
 from expkit.store.atomic import Unreadable, read_json, sync_folder, write_json, write_text
 from expkit.store.claims import Claim
 from expkit.store.layout import Layout
@@ -104,6 +104,16 @@ class Store:
     def read_status(self, id12: str, replicate: int) -> Status | None:
         """The status as it was last written, None where there is none that can be read."""
         return self._record(Status, self.layout.status(id12, replicate))
+
+    def torn(self) -> set[tuple[str, int]]:
+        """(id, replicate) of which a metrics file of rank 0, the one that evaluates, is on `set_aside`."""
+        torn: set[tuple[str, int]] = set()
+        for bad in self.set_aside:
+            if bad.path.parent == self.layout.compacted:
+                torn |= compacted.lacking(self.layout, bad.path.stem)
+            elif (own := Layout.replicate_of(bad.path)) is not None:
+                torn.add(own)
+        return torn
 
     def write_provenance(self, id12: str, replicate: int, document: Mapping[str, Any], **own: Any) -> None:
         """Keep what was run where: `document` is stored once under its hash, `own` is this replicate's alone."""

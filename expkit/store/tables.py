@@ -20,7 +20,7 @@ from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
 from expkit.store.notes import read as read_notes
 from expkit.store.records import CLOCKS, FINAL, TrialRecord
-from expkit.store.scan import Found, found_in
+from expkit.store.scan import Found, found_in, has_more
 from expkit.store.stitch import spans
 from expkit.store.store import Store
 from expkit.store.strict import number, strict
@@ -137,7 +137,7 @@ def attempt_spans(store: Store, found: Iterable[Found]) -> pa.Table:
 
 def torn(store: Store) -> pa.Table:
     """Replicates of which a metrics file of rank 0 was set aside: what is left of their series is not what they did."""
-    rows = sorted({key for bad in store.set_aside if (key := store.layout.replicate_of(bad.path)) is not None})
+    rows = sorted(store.torn())
     ids, replicates = zip(*rows, strict=True) if rows else ((), ())
     return pa.table({"id": pa.array(ids, pa.string()), "replicate": pa.array(replicates, pa.int32())})
 
@@ -193,7 +193,7 @@ def _ended_since(store: Store, f: Found, looked: float) -> bool:
         return False
     if changed < looked - CLOCKS_DIFFER_S:
         return False
-    return found_in(store.layout, f.id12, f.replicate) != f
+    return has_more(found_in(store.layout, f.id12, f.replicate, []), f)
 
 
 def _sweep_row(store: Store, name: str) -> dict[str, Any]:

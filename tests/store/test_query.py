@@ -186,7 +186,7 @@ def test_user_report_63_files_that_cannot_be_read_are_set_aside_by_name(made: Sy
         assert con.set_aside == []
     attempt_dir = metrics_files(root)[0].parent
     data = metrics_files(root)[0].read_bytes()
-    newer = SCHEMA.with_metadata({"expkit.metrics.schema_version": "2"})
+    newer = SCHEMA.with_metadata({"expkit.metrics.schema_version": "3"})
     bad = {
         1: (b"", "0 bytes"),
         2: (b"PAR1", "4 bytes"),
@@ -200,11 +200,12 @@ def test_user_report_63_files_that_cannot_be_read_are_set_aside_by_name(made: Sy
     pq.write_table(newer.empty_table(), attempt_dir / "metrics-000007.parquet")
     (attempt_dir / ".metrics-000008.parquet.1-1.tmp").write_bytes(b"being written")
     (attempt_dir / "metrics-000009.parquet").mkdir()
-    reasons = {k: says for k, (_, says) in bad.items()} | {6: "not written by expkit", 7: "metrics schema 2"}
+    reasons = {k: says for k, (_, says) in bad.items()}
+    reasons |= {6: "not written by expkit", 7: "metrics schema 3", 8: "is missing"}
     with connect(root) as con:
         assert con.rows("SELECT id, replicate, count(*) AS n FROM metrics GROUP BY ALL ORDER BY ALL") == whole
         found = {unreadable.path.name: unreadable.reason for unreadable in con.set_aside}
-    assert sorted(found) == [f"metrics-{part:06d}.parquet" for part in (*range(1, 8), 9)]
+    assert sorted(found) == [f"metrics-{part:06d}.parquet" for part in range(1, 10)]
     for part, says in reasons.items():
         assert says in found[f"metrics-{part:06d}.parquet"]
 

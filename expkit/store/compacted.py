@@ -1,0 +1,136 @@
+"""Compacted files: the rows of many finished attempts in one file, and the manifest that makes it count.
+
+A manifest is written last, when its file was read back, so a file without one does not exist to readers. It names the
+attempts whose rows the file holds: these come from it alone, whether their own files still lie there or not. A file
+that `replaces` others makes them void.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from expkit.store.atomic import Unreadable, read_json
+from expkit.store.layout import COMPACTED, Layout
+
+MANIFEST_VERSION = 1
+
+
+class Key(NamedTuple):
+    """One rank of one attempt."""
+
+    id: str
+    replicate: int
+    attempt: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What one compacted file holds."""
+
+    name: str
+    """32 hex; the file's name without its ending."""
+    rows: dict[Key, int]
+    """How many of each attempt and rank."""
+    size: int
+    """Bytes of the file."""
+    sha256: str
+    schema: int
+    """Version of the metrics schema that it was written in."""
+    replaces: tuple[str, ...] = ()
+    """Names of compacted files whose rows are all in this one."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of all attempts."""
+        return sum(self.rows.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is written, a line an attempt and rank."""
+        covers = {f"{key.id}/r{key.replicate}/{key.attempt}/{key.rank}": n for key, n in sorted(self.rows.items())}
+        return {
+            "schema_version": MANIFEST_VERSION, "metrics_schema": self.schema, "rows": self.num_rows,
+            "size": self.size, "sha256": self.sha256, "replaces": list(self.replaces), "covers": covers,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, name: str, value: dict[str, Any]) -> Self:
+        """The manifest behind a JSON object; ValueError where it is none."""
+        version = value.get("schema_version")
+        if not isinstance(version, int) or version > MANIFEST_VERSION:
+            raise ValueError(f"has schema version {version!r}, this expkit reads up to {MANIFEST_VERSION}")
+        try:
+            rows = {_key(text): int(n) for text, n in value["covers"].items()}
+            size, schema = int(value["size"]), int(value["metrics_schema"])
+            return cls(name, rows, size, str(value["sha256"]), schema, tuple(map(str, value["replaces"])))
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
+            raise ValueError(f"is no manifest of a compacted file ({type(e).__name__}: {e})") from None
+
+
+def names(layout: Layout) -> list[str]:
+    """Names of all that have a manifest, sorted."""
+    try:
+        return sorted(name[:-5] for name in os.listdir(layout.compacted) if COMPACTED.fullmatch(name))  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def manifests(layout: Layout, wanted: Iterable[str], set_aside: list[Unreadable]) -> Iterator[Manifest]:
+    """Those that can be read; one that vanishes meanwhile was replaced."""
+    for name in wanted:
+        path = layout.manifest(name)
+        value = read_json(path, set_aside)
+        if value is None:
+            continue
+        try:
+            yield Manifest.from_json(name, value)
+        except ValueError as e:
+            set_aside.append(Unreadable(path, str(e)))
+
+
+def counting(all_of: Iterable[Manifest], readable: Callable[[str], bool], layout: Layout) -> list[Manifest]:
+    """Those whose file is readable and that no other such replaces; where two hold an attempt, the larger counts."""
+    good = [manifest for manifest in all_of if readable(str(layout.compacted_metrics(manifest.name)))]
+    replaced = {name for manifest in good for name in manifest.replaces}
+    chosen: list[Manifest] = []
+    held: set[Key] = set()
+    for manifest in sorted(good, key=lambda manifest: (-manifest.num_rows, manifest.name)):
+        if manifest.name not in replaced and held.isdisjoint(manifest.rows):
+            chosen.append(manifest)
+            held.update(manifest.rows)
+    return chosen
+
+
+def lacking(layout: Layout, name: str) -> set[tuple[str, int]]:
+    """Replicates that miss rows of rank 0 when this compacted file cannot be read: it held them and nothing else does.
+
+    Where it is the manifest that cannot be read, the file says itself whose rows it holds.
+    """
+    held = [key for manifest in manifests(layout, [name], []) for key in manifest.rows]
+    if not held:
+        held = [Key(*row) for row in _keys_in(layout.compacted_metrics(name))]
+    return {
+        (key.id, key.replicate)
+        for key in held
+        if key.rank == 0 and not any(layout.attempt(key.id, key.replicate, key.attempt).glob("metrics-[0-9]*.parquet"))
+    }
+
+
+def _keys_in(path: Path) -> set[tuple[Any, ...]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows = pq.ParquetFile(path).read(columns=list(Key._fields), use_threads=False)
+    except (OSError, pa.ArrowException):
+        return set()
+    return set(zip(*(rows[name].to_pylist() for name in Key._fields), strict=True))
+
+
+def _key(text: str) -> Key:
+    id12, replicate, attempt, rank = text.split("/")
+    return Key(id12, int(replicate.removeprefix("r")), int(attempt), int(rank))
