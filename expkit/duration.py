@@ -184,18 +184,10 @@ class Timestamp(NamedTuple):
 
     def to_next_batch(self, samples: int, tokens: int, train_s: float) -> Timestamp:
         """After one more batch of so many samples and tokens, with the train clock at `train_s`."""
-        return Timestamp(  # called at every step: a tuple is made in a tenth of the time of a frozen dataclass
-            self.iteration,
-            self.epoch,
-            self.batch + 1,
-            self.sample + samples,
-            self.token + tokens,
-            self.batch_in_epoch + 1,
-            self.sample_in_epoch + samples,
-            self.token_in_epoch + tokens,
-            self.batch_in_iteration + 1,
-            train_s,
-        )
+        iteration, epoch, batch, sample, token, batch_in_epoch, sample_in_epoch, token_in_epoch, in_iteration, _ = self
+        moment = (iteration, epoch, batch + 1, sample + samples, token + tokens, batch_in_epoch + 1,
+                  sample_in_epoch + samples, token_in_epoch + tokens, in_iteration + 1, train_s)  # fmt: skip
+        return tuple.__new__(Timestamp, moment)  # at every step: what Timestamp(...) does, in a third of the time
 
     def to_next_epoch(self) -> Timestamp:
         """At the start of the epoch that follows."""

@@ -22,8 +22,8 @@ _HINT = "DataSpec(num_samples_in_batch=..., split_batch=...) says how else to co
 
 def num_samples(batch: Any) -> int:
     """Samples in a batch; ExpkitError where its leaves disagree or hold none."""
-    if _is_pair(batch) and batch[0].ndim and batch[1].ndim and batch[0].size(0) == batch[1].size(0):
-        return int(batch[0].size(0))
+    if sizes := sizes_of_pair(batch):
+        return sizes[0]
     count: int | None = None
     where = ""
     for path, leaf in leaves(batch):
@@ -39,6 +39,19 @@ def num_samples(batch: Any) -> int:
             f"a batch of type {type(batch).__name__} has nothing with samples along its first axis; {_HINT}"
         )
     return count
+
+
+def sizes_of_pair(batch: Any) -> tuple[int, int] | None:
+    """Samples, and tokens of the first, where a batch is a pair of tensors, as most are; None for all others.
+
+    What is asked here takes a microsecond, which the questions to a tree do not: every step begins with it.
+    """
+    if not _is_pair(batch):
+        return None
+    inputs, targets = batch
+    if not inputs.ndim or not targets.ndim or inputs.shape[0] != targets.shape[0]:
+        return None
+    return inputs.shape[0], inputs.numel() if inputs.ndim == 2 and not inputs.dtype.is_floating_point else 0
 
 
 def split(batch: Any, size: int) -> list[Any]:

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 def forward(state: State) -> Any:
     """Outputs of the model for the state's batch."""
-    return _calls(state)(state.batch, state.data.layout)
+    calls = state.calls
+    if calls is None or calls.model is not state.model:
+        calls = _calls(state)
+    return calls(state.batch, state.data.layout)
 
 
 def eval_forward(state: State, outputs: Any = None) -> Any:

@@ -67,6 +67,12 @@ class DataSpec:
         weigh = self.weight_in_batch or self.num_samples
         return torch.stack([torch.as_tensor(weigh(part)) for part in parts]).double().tolist()
 
+    def received(self, batch: Any, device: torch.device) -> tuple[Any, int, int]:
+        """A batch of the loader, transformed and on the device, with its samples and tokens."""
+        batch = trees.to_device(self.transformed(batch) if self.batch_transforms else batch, device)
+        sizes = trees.sizes_of_pair(batch) if self._counts_pairs else None
+        return (batch, *(sizes or (self.num_samples(batch), self.num_tokens(batch))))
+
     def transformed(self, batch: Any) -> Any:
         """A batch of the loader after `batch_transforms`."""
         return _applied(self.batch_transforms, batch)
@@ -74,6 +80,11 @@ class DataSpec:
     def transformed_microbatch(self, microbatch: Any) -> Any:
         """A microbatch after `microbatch_transforms`."""
         return _applied(self.microbatch_transforms, microbatch)
+
+    @cached_property
+    def _counts_pairs(self) -> bool:
+        """Whether samples and tokens of a pair are what they usually are."""
+        return self.num_samples_in_batch is None and self.num_tokens_in_batch is None and self.inputs is None
 
     def _num_tokens(self, batch: Any) -> int:
         inputs = self.layout.inputs_if_any(batch)

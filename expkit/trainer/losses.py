@@ -27,7 +27,7 @@ LossFn = Callable[..., Any]
 
 def loss(state: State) -> Any:
     """The scalar to go backward from; where the loss has named parts, they go to `state.losses`."""
-    given = state.loss_fn(state.outputs, state.targets)
+    given = state.loss_fn(state.outputs, state.data.layout.targets(state.batch))
     if isinstance(given, Tensor):
         if state.losses:
             state.losses = {}

@@ -64,6 +64,7 @@ from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED, Factor
 from expkit.trainer.standalone import evaluate_alone, predict
 from expkit.trainer.state import Precision, State
+from expkit.trainer.step import Step
 from expkit.trainer.streams import DefaultStream, seed_default, seed_python
 
 Schedule = Scheduler | Callable[[int], float] | Factor | torch.optim.lr_scheduler.LRScheduler
@@ -197,25 +198,31 @@ class Trainer:
         subset = check_subset("eval_subset_num_batches", eval_subset_num_batches)
         self._eval_interval = parse_time("eval_interval", eval_interval)
         evaluations = evaluations_of(eval_dataloader, state, subset, self._eval_interval)
+        ranks = Ranks(state, own.batches) if world_size > 1 else None
+        self._step = Step(
+            state,
+            self._engine,
+            dropout=DefaultStream(where, seed, "dropout", rank),
+            scaler=scaler_of(precision, where, state.algorithms),
+            reads_loss=where.type == "cpu" or world_size > 1 or bool(self._logger.destinations),
+            late_targets=late_targets(state),
+            search=search_of(device_train_microbatch_size, state, self._engine),
+            ranks=ranks,
+        )
         self._loop = Loop(
             rates=Rates(),
             evaluations=evaluations,
             eval_every=intervals_of(evaluations, state),
             iterations=self._iterations(),
-            scaler=scaler_of(precision, where, state.algorithms),
-            closure=any(algorithm.needs_closure for algorithm in state.algorithms.values()),
-            reads_loss=where.type == "cpu" or world_size > 1 or bool(self._logger.destinations),
             watched=bool(state.callbacks or self._logger.destinations),
-            dropout=DefaultStream(where, seed, "dropout", state.rank),
             epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),
+            step=self._step,
             augmentation=augmentation_of(where, seed, rank) if data.batch_transforms else None,
-            late_targets=late_targets(state),
-            search=search_of(device_train_microbatch_size, state, self._engine),
-            ranks=Ranks(state, own.batches) if world_size > 1 else None,
+            ranks=ranks,
         )
         self._shaped: torch.nn.Module | None = None
-        register(state, self._clocks, self._loop.scaler, self._loop.epochs, destinations if rank == 0 else {},
-                 searches=self._loop.search is not None)  # fmt: skip
+        register(state, self._clocks, self._step.scaler, self._loop.epochs, destinations if rank == 0 else {},
+                 searches=self._step.search is not None)  # fmt: skip
         try:
             with deterministic(deterministic_mode):
                 self._engine.fire(Event.INIT)
@@ -243,7 +250,7 @@ class Trainer:
             return
         if state.max_duration.unit not in OPEN_ENDED:
             self._loop.rates.check(state.steps)
-        state.error = self._loop.interruption = None
+        state.error = self._step.interruption = None
         if self._loop.ranks:
             self._loop.ranks.stop_reason, self._loop.ranks.interruption = None, None
         self._loop.eval_every = intervals_of(self._loop.evaluations, state)
@@ -305,7 +312,7 @@ class Trainer:
 
     def request_stop(self, reason: str, exit_code: int = 143) -> None:
         """Leave `fit` after the step under way with Interruption; may be called by a signal handler."""
-        self._loop.interruption = Interruption(f"training was stopped: {reason}", exit_code)
+        self._step.interruption = Interruption(f"training was stopped: {reason}", exit_code)
 
     def lr_at(self, step: int) -> float:
         """The learning rate of the first parameter group at a step, also of steps to come."""
@@ -359,7 +366,7 @@ class Trainer:
     @property
     def skipped_steps(self) -> int:
         """Steps that amp_fp16 left out so far, because a gradient was inf or nan."""
-        return self._loop.scaler.skipped if self._loop.scaler else 0
+        return self._step.scaler.skipped if self._step.scaler else 0
 
     @property
     def effective(self) -> dict[str, bool]:
