@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expkit.cli.completion import trials_and_files
-from expkit.cli.options import RUNS, Json, RunsDir, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, ReadDir, TrustImports, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def diff(
     a: Annotated[str, typer.Argument(metavar="A", help=_HELP, autocompletion=trials_and_files)],
     b: Annotated[str, typer.Argument(metavar="B", help="Another one.", autocompletion=trials_and_files)],
     trust_imports: TrustImports = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """Show what differs between two trials or files: configuration, plug-in versions, code, setting, final metrics.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from expkit.cli.completion import kinds, sweeps
-from expkit.cli.options import RUNS, Json, RunsDir, give, say
+from expkit.cli.options import RUNS, Json, ReadDir, give, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ def list(
     cols: Annotated[str | None, typer.Option(metavar="COLUMNS", help=f"{_COLUMNS}; with commas between.")] = None,
     changed: Annotated[bool, typer.Option("--changed", help="Show what is not the same in all trials listed.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="At most so many trials.")] = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """List trials, or plug-ins by name, each with its first sentence.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Json, Replicate, RunsDir, Trial, give, say
+from expkit.cli.options import RUNS, Json, ReadDirWithLogs, Replicate, Trial, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the replicate has ended.")] = False,
     rank: Annotated[int, typer.Option(help="Which rank.", min=0)] = 0,
     attempt: Annotated[int | None, typer.Option(help="Which attempt; the latest where none is named.", min=1)] = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDirWithLogs = RUNS,
     as_json: Json = False,
 ) -> None:
     """Show the log of a replicate. Pipes get it byte by byte; terminals without what might command them.

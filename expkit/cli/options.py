@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +12,55 @@ import typer
 
 from expkit.cli.completion import overrides, sweep_files, trials
 
+
+def _to_write(where: str | Path) -> Path:
+    """A folder of this machine."""
+    from expkit.uri import is_remote, local_path, without_userinfo
+
+    if is_remote(str(where)):
+        from expkit.errors import UsageError
+
+        raise UsageError(f"this command writes, and {without_userinfo(str(where))} can only be read; "
+                         "--runs-dir takes a folder of this machine")  # fmt: skip
+    return Path(local_path(str(where)))
+
+
+def _to_read(where: str | Path, *, logs: bool = False) -> Path:
+    """A folder of this machine, or the copy of what lies elsewhere, brought up to date unless a shell completes."""
+    from expkit.store.place import closed, opened
+
+    return closed(where) if "_EXPKIT_COMPLETE" in os.environ else opened(where, logs=logs)
+
+
+def _to_read_with_logs(where: str | Path) -> Path:
+    return _to_read(where, logs=True)
+
+
 RunsDir = Annotated[
-    Path, typer.Option("--runs-dir", envvar="EXPKIT_RUNS", metavar="DIR", help="Folder that holds all results.")
+    Path,
+    typer.Option(
+        "--runs-dir", envvar="EXPKIT_RUNS", metavar="DIR", help="Folder that holds all results.", parser=_to_write
+    ),
+]
+ReadDir = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        envvar="EXPKIT_RUNS",
+        metavar="DIR|URL",
+        help="Folder that holds all results, here or as s3://bucket/runs.",
+        parser=_to_read,
+    ),
+]
+ReadDirWithLogs = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        envvar="EXPKIT_RUNS",
+        metavar="DIR|URL",
+        help="Folder that holds all results, here or as s3://bucket/runs.",
+        parser=_to_read_with_logs,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Set = Annotated[

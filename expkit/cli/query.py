@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from expkit.cli.options import RUNS, Json, RunsDir, give, say
+from expkit.cli.options import RUNS, Json, ReadDir, give, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ def query(
     format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is printed.")] = "table",
     json: Json = False,
     schema: Annotated[bool, typer.Option("--schema", help="Show all views and macros, each with an example.")] = False,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
 ) -> None:
     """Ask every metric of every trial in SQL; nothing can be changed or read but the results.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from expkit.cli.completion import sweeps
-from expkit.cli.options import RUNS, Json, RunsDir, say
+from expkit.cli.options import RUNS, Json, ReadDir, say
 
 if TYPE_CHECKING:
     from expkit.analysis.model import Summary
@@ -40,7 +40,7 @@ def report(
     baseline: Annotated[str | None, typer.Option(help="Compare with this arm instead; exploratory.")] = None,
     face: Annotated[Face, typer.Option("--format", help="What to print.")] = Face.TERMINAL,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the files.")] = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """Report a sweep: which arm is faster at equal quality, by how much, how sure.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from expkit.cli.completion import trials_and_files
-from expkit.cli.options import RUNS, Json, Preset, Replicate, RunsDir, Set, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, Preset, ReadDir, Replicate, Set, TrustImports, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def show(
     sets: Set = None,
     preset: Preset = None,
     trust_imports: TrustImports = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """Show a trial: state, setting, clocks, final metrics, files; or a file with extends, presets and --set applied.

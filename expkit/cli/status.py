@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from expkit.cli.completion import sweeps
-from expkit.cli.options import RUNS, Json, RunsDir, give, say
+from expkit.cli.options import RUNS, Json, ReadDir, give, say
 
 if TYPE_CHECKING:
     from expkit.launch.overview import Overview
@@ -18,7 +18,7 @@ def status(
     sweep: Annotated[
         str | None, typer.Argument(help="Name of a sweep; all of them where none is given.", autocompletion=sweeps)
     ] = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """Show the replicates of sweeps by state, the running ones with their progress, the lost and failed by name.

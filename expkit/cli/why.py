@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from expkit.cli.options import RUNS, Json, Replicate, RunsDir, Trial, give, say
+from expkit.cli.options import RUNS, Json, ReadDirWithLogs, Replicate, Trial, give, say
 
 if TYPE_CHECKING:
     from expkit.launch.why import Why
 
 
-def why(trial: Trial, replicate: Replicate = None, runs_dir: RunsDir = RUNS, as_json: Json = False) -> None:
+def why(trial: Trial, replicate: Replicate = None, runs_dir: ReadDirWithLogs = RUNS, as_json: Json = False) -> None:
     """Say why a trial failed, was lost, is missing or was timed badly, with its traceback and the end of its log.
 
     Example: expkit why 3f2a
