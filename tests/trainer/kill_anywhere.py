@@ -51,6 +51,7 @@ from expkit.callbacks.runtime_estimator import RuntimeEstimator
 from expkit.callbacks.speed_monitor import SpeedMonitor
 from expkit.callbacks.system_metrics_monitor import SystemMetricsMonitor
 from expkit.callbacks.threshold_stopper import ThresholdStopper
+from expkit.callbacks.train_metrics import TrainMetrics
 from expkit.models.gpt import GPT
 from expkit.models.mlp import MLP
 from expkit.models.resnet import ResNet
@@ -215,7 +216,8 @@ def resnet_cut(workers: int, folder: Path) -> Settings:
 
 def resnet_selective(workers: int, folder: Path) -> Settings:
     batches = loader(workers, Noisy(1, 12, 12), batch_size=1, shuffle=False, batch_sampler=Halves())
-    return resnet(train_dataloader=batches, algorithms=[SelectiveBackprop(start=0.2, end=0.9)])
+    return resnet(train_dataloader=batches, algorithms=[SelectiveBackprop(start=0.2, end=0.9)],
+                  callbacks=[TrainMetrics(interval="3ba")])  # fmt: skip
 
 
 def resnet_bf16(workers: int, folder: Path) -> Settings:

@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from expkit.callbacks.checkpoint_saver import CheckpointSaver
 from expkit.errors import CheckpointError, EnvironmentFault, Interruption, UsageError
 from expkit.launch.failure import cause_of
 from expkit.trainer.checkpoint.holding import hold, is_held
-from expkit.trainer.checkpoint.local import LocalFolder
+from expkit.trainer.checkpoint.local import LocalFolder, place
 from expkit.trainer.trainer import Trainer
 from tests.rights import forbidden
 from tests.trainer.doubles import batches, net, recorder, trainer, weights
@@ -143,8 +144,8 @@ class TestRights:
 
     def test_links_that_lead_in_a_circle_and_names_that_are_too_long_are_a_sentence(self, tmp_path: Path) -> None:
         (tmp_path / "circle").symlink_to(tmp_path / "circle")
-        for place, why in ((tmp_path / "circle", "Too many levels"), (tmp_path / ("x" * 256), "File name too long")):
-            for settings in ({"load_path": place}, {"save_folder": place, "autoresume": True}):
+        for where, why in ((tmp_path / "circle", "Too many levels"), (tmp_path / ("x" * 256), "File name too long")):
+            for settings in ({"load_path": where}, {"save_folder": where, "autoresume": True}):
                 with pytest.raises(EnvironmentFault, match=f"cannot be read: {why}"):
                     trainer(**settings)
 
@@ -285,6 +286,24 @@ class TestTwoAtOnce:
         (tmp_path / f".tmp-{'0' * 32}").mkdir()
         fitted(save_folder=tmp_path)
         assert names(tmp_path) == [f".tmp-{'0' * 32}", "ep1-ba4", "ep2-ba8", "latest"]
+
+    def test_of_two_that_are_saved_by_hand_under_one_name_one_is_there_and_whole(self, tmp_path: Path) -> None:
+        def put(letter: str) -> None:
+            for _ in range(100):
+                with LocalFolder(tmp_path).staged() as staged:
+                    for name in ("rank0.json", "rank0.safetensors"):
+                        (staged / name).write_text(letter)
+                    place(staged, tmp_path / "c")
+
+        with ThreadPoolExecutor(2) as both:
+            list(both.map(put, "ab"))
+        assert names(tmp_path) == ["c"]
+        assert {(tmp_path / "c" / name).read_text() for name in names(tmp_path / "c")} in ({"a"}, {"b"})
+
+    def test_what_was_there_is_there_again_where_its_successor_cannot_take_its_place(self, saved: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            place(saved / "nothing", saved / "ep2-ba8")
+        assert names(saved) == ["ep1-ba4", "ep2-ba8", "latest"]
 
     def test_rotation_by_somebody_else_is_no_error(self, saved: Path) -> None:
         folder = LocalFolder(saved)

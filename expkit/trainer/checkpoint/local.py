@@ -6,6 +6,7 @@ A crash at any moment leaves what was there before, and at most a hidden folder 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -135,21 +136,36 @@ def place(staged: Path, final: Path) -> None:
 
     CheckpointError, and nothing is moved, where what is there is no checkpoint.
     """
-    _refuse_what_is_not_ours(final)
     sync_folder(staged)
+    while not _put(staged, final):
+        pass  # somebody else has put theirs there this very moment; ours is the later one
+    sync_folder(final.parent)
+
+
+def _put(staged: Path, final: Path) -> bool:
+    _refuse_what_is_not_ours(final)
     aside = final.with_name(f".old-{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
         final.rename(aside)
-    os.rename(staged, final)  # noqa: PTH104  # says in one word what happens
-    sync_folder(final.parent)
-    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        os.rename(staged, final)  # noqa: PTH104  # says in one word what happens
+    except OSError as e:
+        if e.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return False
+        with contextlib.suppress(OSError):
+            aside.rename(final)  # what was there is there again
+        raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return True
 
 
 def _refuse_what_is_not_ours(final: Path) -> None:
     if final.is_symlink():
         raise CheckpointError(f"{final} is a link, and a checkpoint is a folder; choose another path")
     if final.is_dir():
-        refuse_others(str(final), (path.name for path in final.iterdir()))
+        with contextlib.suppress(FileNotFoundError):  # gone again
+            refuse_others(str(final), (path.name for path in final.iterdir()))
     elif final.exists():
         raise CheckpointError(f"{final} is a file, and a checkpoint is a folder; choose another path")
 
