@@ -77,6 +77,11 @@ def names(kind: str) -> list[str]:
     return sorted({*_own(kind), *_outside(kind)})
 
 
+def known(kind: str, name: str) -> bool:
+    """Whether there is one of this name; looks outside only where there is none of our own."""
+    return name in _own(kind) or name in _outside(kind)
+
+
 def load(kind: str, name: str) -> type[Plugin]:
     """The class behind a name; PluginError with the nearest name where there is none."""
     if name in _own(kind):

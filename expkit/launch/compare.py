@@ -48,6 +48,8 @@ def why_incomparable(recipe: Recipe) -> str | None:
     """Why two runs of this recipe need not give the same bits, None where they must."""
     if recipe.trainer.max_duration.unit is TimeUnit.SECOND:
         return f"its length is {recipe.trainer.max_duration}, so the number of steps depends on the machine"
-    if recipe.trainer.eval_interval.unit is TimeUnit.SECOND:
-        return f"it is evaluated every {recipe.trainer.eval_interval}, so the moments depend on the machine"
+    every = recipe.trainer.eval_interval
+    for interval in every.values() if isinstance(every, Mapping) else (every,):
+        if interval.unit is TimeUnit.SECOND:
+            return f"it is evaluated every {interval}, so the moments depend on the machine"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,16 +15,18 @@ from expkit import dist, plugins
 from expkit.errors import PluginError, unknown
 from expkit.plugins import Plugin
 from expkit.spec.merge import default_label
-from expkit.spec.recipe import Component, Recipe
+from expkit.spec.recipe import EVAL_INTERVAL, Component, Recipe
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
 from expkit.trainer.contracts import Dataset, Model, Optimizer, Scheduler
+from expkit.trainer.evaluator import Evaluator
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.streams import seed_default, seed_python
 from expkit.trainer.trainer import Trainer
 
 Made = Plugin | Callable[..., Any]
 P = TypeVar("P", bound=Plugin)
+T = TypeVar("T")
 
 
 def compose(
@@ -47,7 +50,7 @@ def compose(
     return Trainer(
         model=model,
         train_dataloader=_loader(recipe.data.train, allowed, recipe.seed),
-        eval_dataloader=_loader(recipe.data.eval, allowed, recipe.seed),
+        eval_dataloader=_evaluators(recipe, allowed),
         optimizers=_optimizer(recipe.optimizer, allowed, model),
         schedulers=[_of(s, "schedulers", Scheduler, allowed) for s in (recipe.scheduler,) if s is not None],
         algorithms=_all_of(recipe.algorithms, "algorithms", Algorithm, allowed),
@@ -60,7 +63,6 @@ def compose(
         device_train_microbatch_size=settings.microbatch,
         compile=settings.compile,
         activation_checkpointing=settings.activation_checkpointing,
-        eval_interval=settings.eval_interval,
         seed=recipe.seed,
         setup_started=setup_started,
         load_path=begin_with and _escaped(begin_with),
@@ -83,6 +85,26 @@ def _loader(component: Component, trust: tuple[str, ...], seed: int) -> Any:
         return made.build(**place)
     make = _called(made, component)
     return make(**{name: value for name, value in place.items() if _takes(make, name)})
+
+
+def _evaluators(recipe: Recipe, trust: tuple[str, ...]) -> list[Evaluator]:
+    """Those of the recipe; own code may give an Evaluator instead of a loader, with metrics of its own."""
+    settings, found = recipe.trainer, []
+    for label, component in recipe.data.eval.items():
+        made = _loader(component, trust, recipe.seed)
+        evaluator = made if isinstance(made, Evaluator) else Evaluator(label, made)
+        found.append(replace(
+            evaluator,
+            label=label,
+            subset_num_batches=_of_label(settings.eval_subset_num_batches, label, evaluator.subset_num_batches),
+            eval_interval=_of_label(settings.eval_interval, label, evaluator.eval_interval or EVAL_INTERVAL),
+        ))  # fmt: skip
+    return found
+
+
+def _of_label(given: T | Mapping[str, T], label: str, default: T) -> T:
+    """What a setting says for an evaluator: for all alike, or for some by their labels."""
+    return given.get(label, default) if isinstance(given, Mapping) else given
 
 
 def _optimizer(component: Component, trust: tuple[str, ...], model: torch.nn.Module) -> Any:

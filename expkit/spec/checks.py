@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from expkit import plugins
+from expkit.errors import unknown
 from expkit.spec.draft import Draft
 from expkit.spec.merge import find
 from expkit.spec.recipe import Component, Recipe
 from expkit.spec.tree import Map, Mark, Problems
+
+_WATCHED = ("monitor", "best_metric")
+"""Settings of callbacks that name a series."""
 
 
 def check_recipe(recipe: Recipe, draft: Draft, problems: Problems) -> None:
@@ -23,9 +27,42 @@ def check_recipe(recipe: Recipe, draft: Draft, problems: Problems) -> None:
         if exclude_each_other(one, other) and not {(one.name, other.name), (other.name, one.name)} & {*recipe.allow}:
             message = f"cannot be used together with {one.label}; allow: [[{one.name}, {other.name}]] lifts that"
             problems.add(_at(draft, other), f"algorithms.{other.name}", message)
+    _check_labels(recipe, draft, problems)
     if recipe.trainer.precision == "amp_fp16" and (why := _no_fp16(recipe)):
         node = find(draft.root, ["trainer", "precision"])
         problems.add(node.mark if node else draft.root.mark, "trainer.precision", f"{why}; use amp_bf16 or fp32")
+
+
+def _check_labels(recipe: Recipe, draft: Draft, problems: Problems) -> None:
+    """Whatever names an evaluator, or a series of one, names one that there is."""
+    labels = [*recipe.data.eval]
+    for key in ("eval_interval", "eval_subset_num_batches"):
+        given = getattr(recipe.trainer, key)
+        for label in given if isinstance(given, Mapping) else ():
+            if label not in labels:
+                _complain(draft, ["trainer", key, label], unknown("evaluator", label, labels), problems)
+    named = {("metrics", "primary", "name"): recipe.metrics.primary.name}
+    for callback in recipe.callbacks.values():
+        named |= {("callbacks", callback.name, key): str(callback.settings.get(key)) for key in _WATCHED}
+    for path, series in named.items():
+        label, slash, _ = series.partition("/")
+        if slash and label not in (*labels, "train") and not _may_record(recipe, f"{label}/"):
+            _complain(draft, path, f"{series}: {unknown('evaluator', label, labels)}", problems)
+
+
+def _may_record(recipe: Recipe, prefix: str) -> bool:
+    """Whether a callback or method may record such series: it says so, or is code of the user's own."""
+    kinds = (("callbacks", recipe.callbacks), ("algorithms", recipe.algorithms))
+    for kind, components in kinds:
+        for one in components.values():
+            if plugins.is_import_path(one.name) or prefix in (plugins.load(kind, one.name).__doc__ or ""):
+                return True
+    return False
+
+
+def _complain(draft: Draft, path: Sequence[str], message: str, problems: Problems) -> None:
+    node = find(draft.root, path)
+    problems.add(node.mark if node else draft.root.mark, ".".join(path), message)
 
 
 def _no_fp16(recipe: Recipe) -> str | None:

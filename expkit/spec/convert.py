@@ -230,11 +230,11 @@ def _item_hints(option: Any, count: int) -> Sequence[Any]:
 
 
 def _map(node: Map, options: tuple[Any, ...], path: str, problems: Problems) -> Any:
-    records = [option for option in options if dataclasses.is_dataclass(option)]
+    records = [option for option in options if dataclasses.is_dataclass(option) and option is not Time]
     if records and len(options) > 1 and isinstance(records[0], type):
         return _named_record(node, records, path, problems)
     for option in options:
-        if dataclasses.is_dataclass(option) and isinstance(option, type):
+        if option in records and isinstance(option, type):
             return build(option, node, path, problems)
         if is_kind(option, Mapping):
             hint = (get_args(option) or (str, Any))[-1]

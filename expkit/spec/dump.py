@@ -35,7 +35,7 @@ def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
         "version": 1,
         "name": recipe.name,
         "model": _one(recipe.model),
-        "data": {"train": _one(recipe.data.train), "eval": _one(recipe.data.eval)},
+        "data": {"train": _one(recipe.data.train), "eval": _evaluators(recipe.data.eval)},
         "optimizer": _one(recipe.optimizer),
         "scheduler": _one(recipe.scheduler) if recipe.scheduler else None,
         "algorithms": _many(recipe.algorithms),
@@ -53,6 +53,11 @@ def _one(component: Component) -> dict[str, Any]:
     return {component.name: {**named, **component.settings}}
 
 
+def _evaluators(evaluators: Mapping[str, Component]) -> dict[str, Any]:
+    alone = evaluators.get("eval") if len(evaluators) == 1 else None
+    return _one(alone) if alone else {label: _one(component) for label, component in evaluators.items()}
+
+
 def _many(components: Mapping[str, Component]) -> dict[str, Any]:
     return {name: settings for c in components.values() for name, settings in _one(c).items()}
 
@@ -62,6 +67,8 @@ def _record(value: Any) -> Any:
         return str(value)
     if isinstance(value, Pilot):
         return {snake_case(type(value).__name__): _fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _record(inner) for key, inner in value.items()}
     return _fields(value) if dataclasses.is_dataclass(value) else value
 
 

@@ -49,9 +49,17 @@ class Identifier:
         return (
             f'{{"algorithms":{self._many(recipe.algorithms, "algorithms")},'
             f'"callbacks":{self._kept(recipe.callbacks, self._callbacks)},'
-            f'"data":{{"eval":{one(recipe.data.eval, "datasets")},"train":{one(recipe.data.train, "datasets")}}},'
+            f'"data":{{"eval":{self._evaluators(recipe.data.eval)},"train":{one(recipe.data.train, "datasets")}}},'
             f'"model":{one(recipe.model, "models")},"optimizer":{one(recipe.optimizer, "optimizers")},'
             f'"scheduler":{scheduler},"seed":{recipe.seed},"trainer":{self._trainer(recipe)}}}'
+        )
+
+    def _evaluators(self, evaluators: Mapping[str, Component]) -> str:
+        """One that is called eval is spelled as before there were labels."""
+        return (
+            self._one(evaluators["eval"], "datasets")
+            if [*evaluators] == ["eval"]
+            else self._many(evaluators, "datasets")
         )
 
     def _kept(self, value: Any, spelling: Callable[[Any], str]) -> str:
@@ -91,17 +99,23 @@ def spell_trainer(trainer: TrainerSettings, mode: str | None = None) -> str:
     What is off leaves the id as it was before there was such a key.
     """
     parts: dict[str, Any] = {
-        "eval_interval": str(trainer.eval_interval),
+        "eval_interval": _texts(trainer.eval_interval),
         "max_duration": str(trainer.max_duration),
         "precision": trainer.precision,
         "ssr": _plain(trainer.ssr),
     }
+    if trainer.eval_subset_num_batches is not None:
+        parts["eval_subset_num_batches"] = trainer.eval_subset_num_batches
     if trainer.compile:
         parts["compile"] = "default" if trainer.compile is True else trainer.compile
     if trainer.activation_checkpointing:
         parts["activation_checkpointing"] = trainer.activation_checkpointing
     microbatch = trainer.microbatch if isinstance(trainer.microbatch, int) else mode
     return _json(parts if microbatch is None else {**parts, "microbatch": microbatch})
+
+
+def _texts(value: Any) -> Any:
+    return {key: str(inner) for key, inner in value.items()} if isinstance(value, Mapping) else str(value)
 
 
 def spell(component: Component, kind: str) -> str:

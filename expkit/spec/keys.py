@@ -26,7 +26,9 @@ GRAMMAR = {
     "presets": "Named sets of dotted overrides, applied by --preset.",
     "model": "The net: one plug-in of `expkit list models`, or py:package.module:name.",
     "data.train": "What is trained on: one plug-in of `expkit list datasets`, or py:package.module:name.",
-    "data.eval": "What is evaluated on; the validation split, so that test stays unopened.",
+    "data.eval": "What is evaluated on; the validation split, so that test stays unopened. One component, whose series "
+    "are eval/accuracy and so on; or several by labels of your own, {val: {austen: {split: validation}}, rotated: "
+    "{...}}, whose series are val/accuracy and rotated/accuracy.",
     "optimizer": "One plug-in of `expkit list optimizers`.",
     "scheduler": "One plug-in of `expkit list schedulers`; without it the learning rate is constant.",
     "algorithms": "Methods that are on, by name; their order means nothing, the engine orders them.",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from expkit import plugins
 from expkit.errors import unknown
 from expkit.spec.hints import snake_case
 from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar
@@ -14,6 +15,8 @@ SINGLE = {"model": "models", "optimizer": "optimizers", "scheduler": "schedulers
 """Top-level keys that hold one component -> plug-in kind."""
 NESTED = {"data": "datasets"}
 """Top-level keys whose every entry holds one component."""
+EVALUATORS = ("data", "eval")
+"""Where several components may stand by labels instead of one."""
 MANY = {"algorithms": "algorithms", "callbacks": "callbacks"}
 """Top-level keys that hold a map of components."""
 _IMPORT_PATH = re.compile(r"py:[\w.]+:\w+")
@@ -27,9 +30,37 @@ def normalised(root: Map) -> Map:
     for key in NESTED.keys() & items.keys():
         node = items[key].node
         if isinstance(node, Map):
-            inner = {k: Entry(e.mark, one_key(e.node)) for k, e in node.items.items()}
+            inner = {k: Entry(e.mark, _normal((key, k), e.node)) for k, e in node.items.items()}
             items[key] = Entry(items[key].mark, replace(node, items=inner))
     return replace(root, items=items)
+
+
+def _normal(path: tuple[str, str], node: Node) -> Node:
+    if path == EVALUATORS and labelled(node):
+        assert isinstance(node, Map)
+        return replace(node, items={label: Entry(e.mark, one_key(e.node)) for label, e in node.items.items()})
+    return one_key(node)
+
+
+def labelled(node: Node | None) -> bool:
+    """Whether this is a map of labels and components, `{val: {austen: {split: validation}}}`, and not one component.
+
+    One key that names a data set, or code of the user's own, is that component whatever its settings are.
+    """
+    if not isinstance(node, Map) or isinstance(node.get("name"), Scalar):
+        return False
+    if not any(_may_be_component(entry.node) for entry in node.items.values()):
+        return False
+    (first, *more) = node.items
+    return bool(more) or not (first.startswith("py:") or plugins.known("datasets", first))
+
+
+def _may_be_component(node: Node) -> bool:
+    if isinstance(node, Scalar):
+        return "${" in node.text
+    if not isinstance(node, Map) or isinstance(node.get("name"), Scalar):
+        return isinstance(node, Map)
+    return len(node.items) == 1 and all(isinstance(entry.node, Map) for entry in node.items.values())
 
 
 def one_key(node: Node) -> Node:
@@ -43,7 +74,9 @@ def one_key(node: Node) -> Node:
 
 def merged(base: Map, over: Map, path: tuple[str, ...] = ()) -> Map:
     """`over` on top of `base`; positions stay those of the file that said it."""
-    if is_component(path) and base.items.keys() != over.items.keys():
+    if path == EVALUATORS and labelled(base) and labelled(over):
+        path = path[:1]  # each label holds a component, as `train` does
+    elif is_component(path) and base.items.keys() != over.items.keys():
         return over
     items = dict(base.items)
     for key, entry in over.items.items():
@@ -54,8 +87,10 @@ def merged(base: Map, over: Map, path: tuple[str, ...] = ()) -> Map:
     return replace(base, items=items)
 
 
-def is_component(path: Sequence[str]) -> bool:
-    """Whether one component stands at this path of a recipe."""
+def is_component(path: Sequence[str], root: Map | None = None) -> bool:
+    """Whether one component stands at this path of a recipe; of evaluators with labels only `root` tells."""
+    if root is not None and tuple(path[:2]) == EVALUATORS and labelled(find(root, EVALUATORS)):
+        return len(path) == 3
     return (len(path) == 1 and path[0] in SINGLE) or (len(path) == 2 and path[0] in NESTED)
 
 
@@ -82,8 +117,12 @@ def _nest(parts: Sequence[str], entry: Entry) -> Map:
 
 
 def _other_component(root: Map, parts: Sequence[str]) -> str | None:
-    for depth in (1, 2):
-        holder = find(root, parts[:depth]) if is_component(parts[:depth]) and len(parts) > depth else None
+    evaluators = find(root, EVALUATORS)
+    inside = tuple(parts[:2]) == EVALUATORS and len(parts) > 3  # a label alone may be a new one
+    if inside and isinstance(evaluators, Map) and labelled(evaluators) and parts[2] not in evaluators.items:
+        return unknown("evaluator", parts[2], evaluators.items)
+    for depth in (1, 2, 3):
+        holder = find(root, parts[:depth]) if is_component(parts[:depth], root) and len(parts) > depth else None
         if isinstance(holder, Map) and holder.items and parts[depth] not in holder.items:
             (name, *_), at = holder.items, ".".join(parts[:depth])
             rest = parts[depth + 1 :] or parts[depth:]

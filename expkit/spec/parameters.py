@@ -24,7 +24,7 @@ from expkit.spec.words import NULL
 FORMS = ("values", "value")
 RANGES = ("min", "max", "distribution", "mu", "sigma", "q", "probabilities")
 _TWICE = "has its values in another place of this grid already"
-_COMPONENTS = "model, optimizer, scheduler, data.train or data.eval"
+_COMPONENTS = "model, optimizer, scheduler, data.train or data.eval, or of one of its evaluators"
 
 
 @dataclass
@@ -146,7 +146,7 @@ class Table:
         return found
 
     def _value(self, parts: Sequence[str], path: str, item: Node, where: str) -> tuple[Node, Any]:
-        if is_component(parts):
+        if is_component(parts, self.draft.root):
             return self._component(parts, item, where)
         if isinstance(item, Map) and len(parts) < 3:
             self.problems.add(item.mark, where, f"a map can be a value only as a whole component of {_COMPONENTS}")
@@ -179,7 +179,7 @@ class Table:
         for i, axis in enumerate(axes):
             for k, parameter in enumerate(axis.parameters):
                 parts = tuple(split(self.draft.root, paths[parameter]))
-                if is_component(parts):
+                if is_component(parts, self.draft.root):
                     choosing[parts] = (i, [self._chosen(paths[parameter], row[k]) for row in axis.rows])
         which = {i for i, _ in choosing.values()}
         axes = [replace(axis, chooses=i in which) for i, axis in enumerate(axes)]
@@ -192,7 +192,7 @@ class Table:
             return axis  # what is zipped is meant as it stands
         path = paths[axis.parameters[0]]
         parts = split(self.draft.root, path)
-        for depth in (1, 2):
+        for depth in (1, 2, 3):
             holder = choosing.get(tuple(parts[:depth])) if len(parts) > depth else None
             if holder is None or holder[0] == i:
                 continue
@@ -268,6 +268,8 @@ def hint_of(draft: Draft, path: str) -> Any:
     parts = split(draft.root, path)
     if parts[0] in RECORDS:
         return _inside(RECORDS[parts[0]], parts[1:])
+    if len(parts) == 5 and is_component(parts[:3], draft.root):
+        return _hints(NESTED[parts[0]], parts[3]).get(parts[-1], Any)
     for kinds, depth in ((SINGLE, 1), (NESTED, 2), (MANY, 1)):
         if parts[0] in kinds and len(parts) == depth + 2:
             return _hints(kinds[parts[0]], parts[depth]).get(parts[-1], Any)

@@ -28,6 +28,15 @@ def _interval(time: Time) -> Time:
     return time
 
 
+def _intervals(given: Time | Mapping[str, Time]) -> Time | Mapping[str, Time]:
+    if isinstance(given, Time):
+        return _interval(given)
+    for label, time in given.items():
+        if time.value == 0:
+            raise ValueError(f"{label} must be positive, but got {time}")
+    return given
+
+
 def is_device(name: str) -> bool:
     """Whether this is the name of a device, there or not."""
     return re.fullmatch(r"auto|cpu|mps|tpu|hpu|neuron|(gpu|cuda)(:\d+)?", name) is not None
@@ -47,6 +56,8 @@ def _device(name: str) -> str:
     return name
 
 
+Intervals = Annotated[Time | Mapping[str, Time], AfterValidator(_intervals)]
+EVAL_INTERVAL = Time(1, TimeUnit.EPOCH)
 Length = Annotated[Time, AfterValidator(_length)]
 Interval = Annotated[Time, AfterValidator(_interval)]
 
@@ -68,7 +79,8 @@ class Data:
     """What is trained on and what is evaluated on."""
 
     train: Component
-    eval: Component
+    eval: Mapping[str, Component]
+    """Evaluators by label, sorted; the only one of a recipe that gives none a label is called eval."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +121,11 @@ class TrainerSettings:
     or of their classes, `layers.*` or `Block`; true is the blocks that the model repeats. Less memory, more time."""
     microbatch: Natural | Literal["auto"] | None = None
     """Samples at once on one device: null is the whole batch, auto halves when memory runs out."""
-    eval_interval: Interval = field(default_factory=lambda: Time(1, TimeUnit.EPOCH))
-    """Distance between two evaluations; epochs may be fractional."""
+    eval_interval: Intervals = field(default_factory=lambda: EVAL_INTERVAL)
+    """Distance between two evaluations; epochs may be fractional. Of several evaluators one for all, or by label for
+    some, {rotated: 1ep}; those that are not named have 1ep."""
+    eval_subset_num_batches: Natural | Mapping[str, Natural] | None = None
+    """Batches of an evaluation, from the first on; null is all there are. By label for some, likewise."""
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
 
@@ -119,7 +134,7 @@ class Primary:
     """The metric that arms are compared by."""
 
     name: str
-    """As recorded, such as eval/accuracy."""
+    """As recorded, such as eval/accuracy; of an evaluator with a label, <label>/accuracy."""
     mode: Literal["max", "min"]
     """Whether more or less is better."""
 
@@ -180,6 +195,6 @@ class Recipe:
     @property
     def components(self) -> tuple[Component, ...]:
         """All that a trial is put together from."""
-        every = (self.model, self.data.train, self.data.eval, self.optimizer, self.scheduler,
+        every = (self.model, self.data.train, *self.data.eval.values(), self.optimizer, self.scheduler,
                  *self.algorithms.values(), *self.callbacks.values())  # fmt: skip
         return tuple(component for component in every if component is not None)

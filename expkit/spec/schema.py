@@ -42,6 +42,7 @@ _PLAIN: dict[Any, Schema] = {
 _LIMITS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
            "multiple_of": "multipleOf"}  # fmt: skip
 _OF_LISTS = {"min_length": "minItems", "max_length": "maxItems"}
+_DATASET: Schema = {"$ref": "#/$defs/dataset"}
 _KINDS = (*SINGLE.values(), *NESTED.values(), *MANY.values())
 
 
@@ -53,7 +54,12 @@ def recipe_schema() -> Schema:
         "extends": _extends(),
         "vars": _said("vars", {"type": "object"}),
         **{key: _said(key, _component(kind)) for key, kind in SINGLE.items()},
-        "data": _object({part: _said(f"data.{part}", _component("datasets")) for part in ("train", "eval")}),
+        "data": _object(
+            {
+                "train": _said("data.train", {"anyOf": [_DATASET]}),
+                "eval": _said("data.eval", {"anyOf": [_DATASET, _by_label(_DATASET)]}),
+            }
+        ),
         **{key: _said(key, _components(kind)) for key, kind in MANY.items()},
         "allow": _said("allow", _pairs()),
         "trainer": _record(TrainerSettings),
@@ -69,7 +75,7 @@ def recipe_schema() -> Schema:
         **_object(properties),
         "required": ["version", "name"],
         "anyOf": [{"required": ["extends"]}, whole],
-        "$defs": _settings(_KINDS),
+        "$defs": {"dataset": _component("datasets"), **_settings(_KINDS)},
     }
 
 
@@ -108,6 +114,11 @@ def sweep_schema() -> Schema:
         "anyOf": [{"required": ["extends"]}, {"required": ["recipe"]}],
         "$defs": _settings(("algorithms",), levels=True),
     }
+
+
+def _by_label(one: Schema) -> Schema:
+    labels = {"pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "not": {"const": "train"}}
+    return {"type": "object", "propertyNames": labels, "additionalProperties": one, "minProperties": 1}
 
 
 def _head(what: str, description: str) -> Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -9,13 +10,14 @@ from expkit.errors import unknown
 from expkit.spec.components import component, single
 from expkit.spec.convert import BAD, build, checked, core_value
 from expkit.spec.hints import field_hints
-from expkit.spec.merge import NESTED, SINGLE
+from expkit.spec.merge import EVALUATORS, NESTED, SINGLE, labelled, one_key
 from expkit.spec.recipe import Component, Data, Metrics, Recipe, Runtime, TrainerSettings
 from expkit.spec.tree import Map, Node, Problems, Scalar, Seq, join, kind
 from expkit.spec.trust import Trust
 from expkit.spec.words import NULL
 
 RECORDS: dict[str, type] = {"trainer": TrainerSettings, "metrics": Metrics, "runtime": Runtime}
+_LABEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 NO_MAP = "must be a map of {key} and their settings, but got {got}; write {{}} for none"
 
 
@@ -40,14 +42,32 @@ def _data(node: Node, trust: Trust, problems: Problems) -> Data | None:
         return None
     for key in node.items.keys() - {"train", "eval"}:
         problems.add(node.items[key].mark, join("data", key), unknown("key", key, ("train", "eval")))
-    made = {}
     for key in ("train", "eval"):
-        if key in node.items:
-            made[key] = single(node.items[key].node, NESTED["data"], join("data", key), trust, problems)
-        else:
+        if key not in node.items:
             problems.add(node.mark, join("data", key), "is required")
-    train, evaluation = made.get("train"), made.get("eval")
+    given, evaluators = node.get("train"), node.get("eval")
+    train = single(given, NESTED["data"], "data.train", trust, problems) if given else None
+    evaluation = _evaluators(evaluators, trust, problems) if evaluators else {}
     return Data(train, evaluation) if train and evaluation else None
+
+
+def _evaluators(node: Node, trust: Trust, problems: Problems) -> dict[str, Component]:
+    """By label, sorted; one component without a label is called eval."""
+    path = join(*EVALUATORS)
+    if not isinstance(node, Map) or not labelled(node):
+        alone = single(node, NESTED["data"], path, trust, problems)
+        return {"eval": alone} if alone else {}
+    found: dict[str, Component] = {}
+    for label, entry in sorted(node.items.items()):
+        if not _LABEL.fullmatch(label):
+            wrong = f"the label of an evaluator is made of letters, digits, _ and -, but got {label!r}"
+            problems.add(entry.mark, join(path, label), wrong)
+        if label == "train":
+            taken = "an evaluator cannot be called train, as metrics of the training data are"
+            problems.add(entry.mark, join(path, label), taken)
+        made = single(one_key(entry.node), NESTED["data"], join(path, label), trust, problems)
+        found |= {label: made} if made else {}
+    return found if len(found) == len(node.items) else {}
 
 
 def _many(node: Node, trust: Trust, problems: Problems) -> dict[str, Component]:

@@ -20,11 +20,20 @@ def value_at(recipe: Recipe, path: str) -> Any:
         return _in_component(getattr(recipe, head), rest)
     if head == "data":
         which, _, rest = rest.partition(".")
-        return _in_component(getattr(recipe.data, which), rest) if which in ("train", "eval") else MISSING
+        return _in_component(recipe.data.train, rest) if which == "train" else _in_evaluators(recipe, which, rest)
     if head in ("algorithms", "callbacks"):
         found = [_in_component(component, rest) for component in getattr(recipe, head).values()]
         return next((value for value in found if value is not MISSING), MISSING)
     return _inside(recipe, path) if head in ("trainer", "runtime", "metrics", "name") else MISSING
+
+
+def _in_evaluators(recipe: Recipe, which: str, rest: str) -> Any:
+    if which != "eval":
+        return MISSING
+    if [*recipe.data.eval] == ["eval"]:
+        return _in_component(recipe.data.eval["eval"], rest)
+    label, _, rest = rest.partition(".")
+    return _in_component(recipe.data.eval.get(label), rest)
 
 
 def _in_component(component: Component | None, rest: str) -> Any:

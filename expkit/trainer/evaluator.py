@@ -59,6 +59,8 @@ def evaluations_of(given: Any, state: State, subset: int | None, interval: Time)
     """Of an evaluator or a list of them, of data by label, or of data, which is then called `eval`."""
     evaluators = _evaluators_of(given)
     for evaluator in evaluators:
+        if evaluator.label == "train":
+            raise UsageError("an evaluator cannot be called train, as metrics of the training data are")
         if not evaluator.label or "/" in evaluator.label:
             raise UsageError(f"the label of an evaluator is a name without a slash, but got {evaluator.label!r}")
         if [other.label for other in evaluators].count(evaluator.label) > 1:

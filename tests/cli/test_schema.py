@@ -25,6 +25,7 @@ with warnings.catch_warnings(action="ignore"):
 ROOT = Path(__file__).parents[2]
 RECIPES = [*sorted((ROOT / "recipes").glob("*.yaml")), GOLDEN / "recipe.yaml"]
 SWEEPS = sorted((ROOT / "sweeps").glob("*.yaml")) + sorted(p for p in GOLDEN.glob("*.yaml") if p.stem != "recipe")
+EVAL = "eval: {fashion_mnist_10k: {split: validation, batch_size: 500}}"
 BARE = "version: 1\nname: s\nrecipe: r.yaml\n"
 
 
@@ -81,6 +82,9 @@ def test_shipped_files_name_their_schema_in_the_first_line(file: Path) -> None:
         ("max_duration: 2ep", "max_duration: 1h30m"),
         ("target: {pilot: {seeds: 5, rule: lowest_final}}", "target: 0.8"),
         ("seed: 17", "allow: [[ema, blurpool]]\nextends: [a.yaml]"),
+        (EVAL, "eval: {val: {austen: {split: test}}, own: {name: 'py:mylab.data:Own', size: 3}}"),
+        (EVAL, "eval: {val: '${data.train}'}"),
+        ("eval_interval: 0.125ep", "eval_interval: {val: 0.125ep, own: 3ba}\n  eval_subset_num_batches: {own: 2}"),
     ],
 )
 def test_what_a_recipe_may_say(validators: dict[str, Draft7Validator], old: str, new: str) -> None:
@@ -101,6 +105,10 @@ def test_what_a_recipe_may_say(validators: dict[str, Draft7Validator], old: str,
         ("keep: none", "keep: some"),
         ("target: {pilot: {seeds: 5,", "target: {pilot: {seeds: 1,"),
         ("version: 1", "version: 2"),
+        (EVAL, "eval: {train: {austen: {split: test}}}"),
+        (EVAL, "eval: {val: {austen: {split: best}}}"),
+        (EVAL, "eval: {}"),
+        ("eval_interval: 0.125ep", "eval_interval: {val: often}"),
         (
             "metrics:\n  primary: {name: eval/accuracy, mode: max}\n  target: {pilot: {seeds: 5, rule: lowest_final}}",
             "",

@@ -33,7 +33,7 @@ def test_defaults_of_the_environment_are_used_where_it_is_silent(lab: Lab, monke
 def test_a_map_can_be_referred_to(lab: Lab) -> None:
     recipe = lab.recipe(changed(RECIPE, ("  eval: {fashion_mnist_10k: {split: validation, batch_size: 500}}",
                                          '  eval: "${data.train}"')))  # fmt: skip
-    assert recipe.data.eval == recipe.data.train
+    assert recipe.data.eval == {"eval": recipe.data.train}
 
 
 @pytest.mark.parametrize(
