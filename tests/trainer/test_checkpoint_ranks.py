@@ -21,9 +21,11 @@ CASES = (
     "interrupted",
     "damaged",
     "one_cannot_write",
+    "one_has_no_disk",
     "one_does_not_fit",
     "of_one_rank",
     "uploaded",
+    "nobody_can",
 )
 
 
@@ -78,6 +80,18 @@ def test_where_one_cannot_write_all_fail_alike_and_nothing_is_left(two: Path) ->
     assert first["error"] == second["error"] and first["kind"] == "EnvironmentFault"
     assert "callbacks/odd/odd is of type set" in first["error"] and first["error"].endswith("(on rank 1)")
     assert first["left"] == []
+
+
+def test_a_disk_that_is_full_for_one_is_the_cause_of_all(two: Path) -> None:
+    first, second = results(two, "one_has_no_disk")
+    assert first == second and first["error"].endswith("could not be written: File too large (on rank 1)")
+    assert first["cause"] == "disk"
+
+
+def test_a_place_that_cannot_be_written_is_said_by_all_before_the_first_batch(two: Path) -> None:
+    first, second = results(two, "nobody_can")
+    assert first == second and first["kind"] == "EnvironmentFault"
+    assert first["error"] == f"no checkpoint can be saved in {two / 'notes'}: Not a directory"
 
 
 def test_where_it_does_not_fit_one_it_is_refused_by_all(two: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from expkit import dist
 from expkit.algorithms.ema import EMA
 from expkit.callbacks.checkpoint_saver import CheckpointSaver
 from expkit.errors import ExpkitError, Interruption
+from expkit.launch.failure import cause_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, trainer, weights
@@ -131,7 +133,7 @@ def sentence(action: Any) -> Result:
     try:
         action()
     except ExpkitError as e:
-        return {"error": str(e), "kind": type(e).__name__}
+        return {"error": str(e), "kind": type(e).__name__, "cause": cause_of(e)}
     return {"error": None}
 
 
@@ -139,6 +141,23 @@ def one_cannot_write(folder: Path) -> Result:
     t = trainer(Drifting(), train_dataloader=loader(21, 6), callbacks=[Odd()])
     said = sentence(lambda: t.save_checkpoint(folder / "odd" / "c"))
     return {**said, "left": sorted(p.name for p in (folder / "odd").iterdir()) if dist.rank() == 0 else []}
+
+
+def one_has_no_disk(folder: Path) -> Result:
+    t, _ = made(folder / "full")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000 if dist.rank() == 1 else before[0], before[1]))
+    try:
+        return sentence(lambda: t.save_checkpoint(folder / "full" / "c"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def nobody_can(folder: Path) -> Result:
+    """The last of all: ranks that fail in a fit part."""
+    if dist.rank() == 0:
+        (folder / "notes").write_text("mine")
+    return sentence(made(folder / "notes")[0].fit)
 
 
 def one_does_not_fit(folder: Path) -> Result:
