@@ -30,9 +30,11 @@ def gc(
 
     from expkit.report.numbers import count
     from expkit.store.garbage import collect, garbage
+    from expkit.store.removal import take_rows_out
     from expkit.store.store import Store
 
-    found = garbage(Store(runs_dir), unused=unused, checkpoints=checkpoints)
+    store = Store(runs_dir)
+    found = garbage(store, unused=unused, checkpoints=checkpoints)
     if as_json:
         give([{**asdict(each), "path": str(each.path), "removed": not dry_run} for each in found])
     else:
@@ -47,3 +49,6 @@ def gc(
         for each in found:
             collect(each)
         say(f"removed {size}")
+    if not dry_run:
+        for remark in take_rows_out(store):
+            say(remark)

@@ -41,7 +41,7 @@ def rm(
     from expkit.report.numbers import count
     from expkit.store.discard import discard
     from expkit.store.find import find_sweep
-    from expkit.store.removal import check, of_sweep, removals, remove
+    from expkit.store.removal import check, of_sweep, removals, remove, take_rows_out
     from expkit.store.store import Store
 
     store = Store(runs_dir)
@@ -67,6 +67,8 @@ def rm(
         return
     for each in planned:
         remove(store, each, force=force)
+    for remark in take_rows_out(store):
+        say(remark)
     for path in folder:  # last: until then the same command finishes what was interrupted
         discard(path)
     say(f"removed {size}")

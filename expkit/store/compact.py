@@ -8,6 +8,7 @@ killed one left. Takes about 2 microseconds a row and 400 MB.
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,7 @@ from expkit.store.fold import ENOUGH_ROWS, Damaged
 from expkit.store.layout import Layout, Parts
 from expkit.store.metrics import METRICS_SCHEMA_VERSION
 from expkit.store.records import FINAL
-from expkit.store.scan import Found, metrics_of, scan, usable
+from expkit.store.scan import Found, attempts_of, metrics_of, scan, usable
 from expkit.store.store import Store
 
 
@@ -63,7 +64,7 @@ class _Batch:
 def compact(store: Store) -> Compaction:
     """Fold every finished attempt that is in no compacted file, and compacted files that are small.
 
-    Attempts of a million rows and more keep files of their own, folded. A replicate whose folder was removed leaves the
+    Attempts of a million rows and more keep files of their own, folded. An attempt whose folder was removed leaves the
     files that hold it. EnvironmentFault where another compaction is at work.
     """
     done = Compaction()
@@ -73,10 +74,10 @@ def compact(store: Store) -> Compaction:
         covered = {key for manifest in valid for key in manifest.rows}
         _remove_covered(found, covered, done)
         new = [(key, folder) for f in found for key, folder in _finished(store, f) if key not in covered]
-        there = {(f.id12, f.replicate) for f in found}
-        again = [m for m in valid if m.num_rows < ENOUGH_ROWS or not there.issuperset(_replicates(m))]
+        there = attempts_of(found)
+        again = [m for m in valid if m.num_rows < ENOUGH_ROWS or not there.issuperset(_attempts(m))]
         batch = _Batch()
-        if new or len(again) > 1 or any(not there.issuperset(_replicates(m)) for m in again):
+        if new or len(again) > 1 or any(not there.issuperset(_attempts(m)) for m in again):
             for manifest in again:
                 _take_up(store.layout, batch, manifest, there, done)
                 batch = _closed(store.layout, batch, done, ENOUGH_ROWS)
@@ -84,6 +85,25 @@ def compact(store: Store) -> Compaction:
                 _add(batch, key, folder, done)
                 batch = _closed(store.layout, batch, done, ENOUGH_ROWS)
             _closed(store.layout, batch, done, 1)
+    return done
+
+
+def take_out(store: Store) -> Compaction:
+    """Rewrite the compacted files that hold rows of removed attempts, without these; they count for nobody already.
+
+    EnvironmentFault where a compaction is at work, which does the same.
+    """
+    done = Compaction()
+    if not compacted.names(store.layout):
+        return done
+    with _alone(store.layout):
+        valid = _cleared(store.layout, done)
+        there = attempts_of(scan(store.layout, done.damaged))
+        for manifest in valid:
+            if not there.issuperset(_attempts(manifest)):
+                batch = _Batch()
+                _take_up(store.layout, batch, manifest, there, done)
+                _closed(store.layout, batch, done, 1)
     return done
 
 
@@ -143,16 +163,19 @@ def _finished(store: Store, f: Found) -> Iterator[tuple[Key, Path]]:
                 yield Key(f.id12, f.replicate, attempt, rank), folder
 
 
-def _take_up(layout: Layout, batch: _Batch, manifest: Manifest, there: set[tuple[str, int]], done: Compaction) -> None:
-    """Add what a compacted file holds, without replicates whose folder was removed."""
+def _take_up(
+    layout: Layout, batch: _Batch, manifest: Manifest, there: set[tuple[str, int, int]], done: Compaction
+) -> None:
+    """Add what a compacted file holds, without attempts whose folder was removed."""
     try:
         rows = fold.read(layout.compacted_metrics(manifest.name))
     except Damaged as e:
         done.damaged.append(Unreadable(e.path, e.reason))
         return
-    for id12, replicate in _replicates(manifest) - there:
-        rows = rows.filter(pc.or_(pc.not_equal(rows["id"], id12), pc.not_equal(rows["replicate"], replicate)))
-    batch.rows |= {key: n for key, n in manifest.rows.items() if (key.id, key.replicate) in there}
+    for attempt in _attempts(manifest) - there:
+        own = zip(Key._fields[:3], attempt, strict=True)
+        rows = rows.filter(functools.reduce(pc.or_, (pc.not_equal(rows[name], value) for name, value in own)))
+    batch.rows |= {key: n for key, n in manifest.rows.items() if key[:3] in there}
     batch.tables.append(rows)
     batch.replaces.append(manifest)
 
@@ -212,5 +235,5 @@ def _remove_parts(folder: Path, key: Key) -> int:
     return len(parts)
 
 
-def _replicates(manifest: Manifest) -> set[tuple[str, int]]:
-    return {(key.id, key.replicate) for key in manifest.rows}
+def _attempts(manifest: Manifest) -> set[tuple[str, int, int]]:
+    return {key[:3] for key in manifest.rows}

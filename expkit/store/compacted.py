@@ -7,7 +7,9 @@ that `replaces` others makes them void.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +120,21 @@ def lacking(layout: Layout, name: str) -> set[tuple[str, int]]:
         for key in held
         if key.rank == 0 and not any(layout.attempt(key.id, key.replicate, key.attempt).glob("metrics-[0-9]*.parquet"))
     }
+
+
+def last_attempt(layout: Layout, id12: str, replicate: int) -> int:
+    """The highest attempt of a replicate that any compacted file has rows of; 0 where none has.
+
+    Searches manifests as text, since a driver asks before each trial: 10 MB/s would show, 1 GB/s does not.
+    """
+    wanted = re.compile(rf'"{id12}/r{replicate}/(\d+)/'.encode())
+    while True:
+        before, held = names(layout), [0]
+        for name in before:
+            with contextlib.suppress(FileNotFoundError):
+                held += map(int, wanted.findall(layout.manifest(name).read_bytes()))
+        if names(layout) == before:  # else one was replaced by another that was not listed
+            return max(held)
 
 
 def _keys_in(path: Path) -> set[tuple[Any, ...]]:

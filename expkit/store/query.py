@@ -121,13 +121,13 @@ class Connection:
             self._con.execute(statement)
 
     def _metrics(self) -> str:
-        """All rows of the files, without those of replicates whose folder was removed."""
+        """All rows of the files, without those of attempts whose folder was removed."""
         rows = "SELECT * FROM read_parquet(getvariable('expkit_files'))"
         if not self._look.gone:
             return rows
-        ids, replicates = zip(*self._look.gone, strict=True)
-        self._con.register("_gone", pa.table({"id": pa.array(ids), "replicate": pa.array(replicates, pa.int32())}))
-        return f"{rows} ANTI JOIN _gone USING (id, replicate)"
+        columns = zip(("id", "replicate", "attempt"), zip(*self._look.gone, strict=True), strict=True)
+        self._con.register("_gone", pa.table({name: pa.array(values) for name, values in columns}))
+        return f"{rows} ANTI JOIN _gone USING (id, replicate, attempt)"
 
     def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
         plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])

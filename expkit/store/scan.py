@@ -47,8 +47,9 @@ class Look:
     found: list[Found]
     files: list[str]
     """Metrics files that together hold each readable row once."""
-    gone: list[tuple[str, int]]
-    """Replicates that a compacted file holds though their folder was removed: their rows do not count."""
+    gone: list[tuple[str, int, int]]
+    """(id, replicate, attempt) that a compacted file holds though its folder was removed: its rows do not count, also
+    where the replicate has been run again since."""
 
 
 def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable]) -> Look:
@@ -64,8 +65,12 @@ def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable]) -> Loo
         if last_try or compacted.names(layout) == before:
             break
     set_aside += aside
-    there = {(f.id12, f.replicate) for f in found}
-    return Look(found, files, sorted({(key.id, key.replicate) for key in keys} - there))
+    return Look(found, files, sorted({key[:3] for key in keys} - attempts_of(found)))
+
+
+def attempts_of(found: Iterable[Found]) -> set[tuple[str, int, int]]:
+    """(id, replicate, attempt) of all that have a folder."""
+    return {(f.id12, f.replicate, attempt) for f in found for attempt in f.attempts}
 
 
 def scan(layout: Layout, set_aside: list[Unreadable]) -> Iterator[Found]:

@@ -238,6 +238,8 @@ class Store:
     def _next_attempt(self, id12: str, replicate: int) -> tuple[int, Path]:
         self.layout.attempts(id12, replicate).mkdir(parents=True, exist_ok=True)
         attempt = max(self.attempts(id12, replicate), default=0)
+        if attempt == 0:  # one that was removed may still have rows somewhere; they must not pass for ours
+            attempt = compacted.last_attempt(self.layout, id12, replicate)
         while True:
             attempt += 1
             folder = self.layout.attempt(id12, replicate, attempt)

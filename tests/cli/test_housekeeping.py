@@ -9,9 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from expkit.store import claims
+from expkit.store.discard import discard
+from expkit.store.metrics import MetricsWriter, Stamp
 from expkit.store.query import connect
 from expkit.store.records import PlanRow, Status
 from tests.cli.conftest import Expkit, as_json
@@ -19,7 +22,7 @@ from tests.store.synthetic import Cell, Method, Synthetic, make_store
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Synthetic:
+def lab(expkit: Expkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Synthetic:
     """Baseline with a repeat and ema, seeds 17 and 18; ema at 18 is running."""
     monkeypatch.setenv("EXPKIT_RUNS", str(tmp_path / "runs"))
 
@@ -103,6 +106,40 @@ def test_what_several_sweeps_use_stays_and_they_are_named(expkit: Expkit, lab: S
     code, _, err = expkit("rm", "--sweep", "ablate", "--yes")
     assert code == 0 and f"1 trial stay, for other sweeps use them: {shared}" in err
     assert lab.store.sweeps() == ["second"] and counts() == {"replicates": 1, "trials": 1, "with_metrics": 1}
+
+
+def test_rows_leave_compacted_files_too(expkit: Expkit, lab: Synthetic, counts: Counts) -> None:
+    assert expkit("compact")[0] == 0
+    id12, other = lab.ids["none", 17], lab.ids["none", 18]
+    assert expkit("rm", f"{id12}/r0", other, "--yes")[0] == 0
+    assert counts() == {"replicates": 3, "trials": 3, "with_metrics": 3}
+    (file,) = lab.store.layout.compacted.glob("*.parquet")
+    rows = pq.read_table(file, columns=["id", "replicate"])
+    assert set(zip(rows["id"].to_pylist(), rows["replicate"].to_pylist(), strict=True)) == {
+        (id12, 1), (lab.ids["ema", 17], 0),
+    }  # fmt: skip
+
+
+def test_rows_of_a_removed_trial_never_pass_for_those_of_its_next_run(lab: Synthetic, expkit: Expkit) -> None:
+    """Killed after the folder went and before its rows did; then the sweep runs the trial again."""
+    assert expkit("compact")[0] == 0
+    store, id12 = lab.store, lab.ids["ema", 17]
+    record = store.read_trial(id12)
+    assert record is not None
+    discard(store.layout.trial(id12))
+    store.add_trial(record, "name: again")
+    folder = store.new_attempt(id12, 0, "driver")
+    assert folder.name == "2"
+    writer = MetricsWriter(folder, id12, 0, 2)
+    writer.log_many({"eval/accuracy": 0.5}, Stamp(1, 0, 0, 0, 0, 1.0, 1.0, 1.0))
+    writer.close()
+    for clean in (False, True):
+        if clean:
+            assert expkit("gc")[0] == 0
+        with connect(lab.root) as con:
+            (row,) = con.rows("SELECT count(*) AS n, min(value) AS v FROM metrics_all WHERE id = ?", [id12])
+            assert row == {"n": 1, "v": 0.5}
+            assert con.rows("SELECT count(DISTINCT (id, replicate)) AS n FROM metrics") == [{"n": 6}]
 
 
 def test_a_condition_chooses(expkit: Expkit, lab: Synthetic, counts: Counts) -> None:
