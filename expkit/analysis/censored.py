@@ -80,7 +80,7 @@ def tobit_speedup(base: Times, arm: Times, level: float = 0.95) -> Interval:
     of freedom: with no misses that is Student's two-sample interval to the digit, and with misses it covers 95-98 % at
     n = 3 to 10. Seeds are not paired: a miss has no partner.
     No value where a side has fewer hits than half (its typical time lies beyond what was seen), no ends below m = 3.
-    Some 4 ms.
+    Some 2 ms.
     """
     n, sample = min(base.n, arm.n), _sample((base, arm))
     if sample is not None and sample.hits == len(sample.y):
@@ -93,8 +93,9 @@ def tobit_speedup(base: Times, arm: Times, level: float = 0.95) -> Interval:
     delta, m = float(whole.gamma[0] - whole.gamma[1]) / whole.h, sample.hits
     ends: list[float | None] = [None, None]
     if m >= 3:
-        limit = m * math.log1p(t_quantile(level, m - 2) ** 2 / (m - 2))
-        ends = [_end(sample, whole, limit, delta, sign * math.sqrt(2 / n) / whole.h) for sign in (-1, 1)]
+        t2 = t_quantile(level, m - 2) ** 2
+        limit, step = m * math.log1p(t2 / (m - 2)), math.sqrt(t2 * m / (m - 2) * 2 / n) / whole.h
+        ends = [_end(sample, whole, limit, delta, sign * step) for sign in (-1, 1)]
     apart = float(sample.centre[0] - sample.centre[1])
     value, lo, hi = (None if v is None else apart + v * sample.scale for v in (delta, *ends))
     if lo is None or hi is None:
@@ -127,7 +128,11 @@ def _sample(groups: Sequence[Times]) -> _Sample | None:
 
 
 def _end(sample: _Sample, whole: _Fit, limit: float, start: float, step: float) -> float | None:
-    """Where twice the fall of the profile likelihood meets the limit: doubling outwards, then false position."""
+    """Where twice the fall of the profile likelihood meets the limit: outwards by a step, then false position.
+
+    The root of that fall is nearly straight, and the step is what it would be with nothing censored: five or six
+    likelihoods are enough.
+    """
     one_group, is_base = np.ones((len(sample.y), 1)), sample.member_nK[:, 0]
     near = _Fit(whole.gamma[1:], whole.h, whole.log_likelihood)
 
@@ -137,16 +142,14 @@ def _end(sample: _Sample, whole: _Fit, limit: float, start: float, step: float) 
         if found is None:
             return math.nan
         near = found  # the next delta is close by
-        return 2 * (whole.log_likelihood - found.log_likelihood) - limit
+        return math.sqrt(max(0.0, 2 * (whole.log_likelihood - found.log_likelihood))) - math.sqrt(limit)
 
-    inside, low, outside = start, -limit, start + step
+    inside, low, outside = start, -math.sqrt(limit), start + step
     while (high := excess(outside)) < 0:
         if abs(outside - start) > 1e3 * abs(step):
             return None
-        inside, low, outside = outside, high, outside + 2 * (outside - start)
-    for _ in range(100):
-        if math.isnan(high) or abs(outside - inside) < 1e-8 * abs(step):
-            break
+        inside, low, outside = outside, high, outside + (outside - start)
+    while abs(high) > 1e-8 and abs(outside - inside) > 1e-12 * abs(step):
         middle = outside - high * (outside - inside) / (high - low)
         value = excess(middle)
         if value * high > 0:

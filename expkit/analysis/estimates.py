@@ -80,3 +80,62 @@ class Reach:
     curve: tuple[tuple[float, float], ...] = ()
     """(seconds, share of trials not there yet after them): the steps of the Kaplan-Meier curve."""
     sentence: str = ""
+
+
+@dataclass(frozen=True)
+class AtQuality:
+    """What an arm and its baseline take to one quality, both from runs whose schedules had ended. A6."""
+
+    quality: float
+    preset: bool
+    """The target or a rung of its ladder, which were there before the data; else a quartile of the common range."""
+    baseline_s: float
+    arm_s: float
+    speedup: Interval
+    smooth: float | None = None
+    """The speedup with a monotone cubic (PCHIP) between the budgets instead of straight lines in log-time."""
+
+
+@dataclass(frozen=True)
+class AtTime:
+    """How much better an arm is than its baseline in equal time, more is better. A6."""
+
+    seconds: float
+    difference: Interval
+
+
+@dataclass(frozen=True)
+class EqualQuality:
+    """The curve of an arm over its budgets, against the baseline's: one point a budget, each a whole run. A6."""
+
+    arm: str
+    """Label without the budget."""
+    budgets: tuple[float, ...]
+    """Scale-schedule ratios."""
+    seeds: int
+    """Those with a whole run of both sides at every budget."""
+    seconds: tuple[float, ...] = ()
+    """Geometric means, by budget."""
+    quality: tuple[float, ...] = ()
+    """Means, by budget, in the metric's own sign."""
+    overlap: tuple[float, float] | None = None
+    """The qualities that both curves reach, the lesser first."""
+    at: tuple[AtQuality, ...] = ()
+    least: float | None = None
+    greatest: float | None = None
+    """The smallest and the largest speedup over the overlap."""
+    gains: tuple[AtTime, ...] = ()
+    sentence: str = ""
+    """What it comes to, or why there is nothing."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """Arms that no other beats on both axes, at one parameter point; from resampled blocks, approximate. A7."""
+
+    point: str
+    seeds: int
+    probability: tuple[tuple[str, float], ...] = ()
+    """(arm, share of resamples in which no arm is at least as fast and as good and better in one), likeliest first."""
+    volume: Interval = field(default_factory=Interval)
+    """Area of log speedup x quality that the front adds beyond the baseline's time and its quality less the margin."""

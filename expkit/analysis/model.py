@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from expkit.analysis.estimates import Checks, Pooling, Reach
+from expkit.analysis.estimates import Checks, Front, Pooling, Reach
+from expkit.analysis.estimates import EqualQuality as EqualQuality
 from expkit.analysis.estimates import Interval as Interval
 
 SCHEMA_VERSION = 1
@@ -234,5 +235,9 @@ class Summary:
     headline: tuple[str, ...]
     withheld: tuple[str, ...] = ()
     """Names of the red guards; not empty where the headline is withheld."""
+    equal_quality: tuple[EqualQuality, ...] = ()
+    """Time at equal quality, of each arm that ran at several budgets; empty where no budget is varied."""
+    fronts: tuple[Front, ...] = ()
+    """Who is on the front of time and quality, by parameter point."""
     pooling: Pooling = field(default_factory=Pooling)
     """Whether one error serves all arms' intervals, and why not where it does not."""

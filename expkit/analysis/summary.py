@@ -13,8 +13,10 @@ from typing import Any
 from expkit.analysis import guards, speedup, terms
 from expkit.analysis.arms import arms
 from expkit.analysis.attainment import attained, first_ended
+from expkit.analysis.budgets import equal_quality
 from expkit.analysis.credit import effects
 from expkit.analysis.curves import curve
+from expkit.analysis.fronts import fronts
 from expkit.analysis.headline import headline, noise_sentence
 from expkit.analysis.load import Sweep, Views, git_silent, load, of_sweep, recorded_metrics, settings, sweep_row
 from expkit.analysis.model import SCHEMA_VERSION, Failure, Guard, Noise, Summary, TargetInfo, TrialRow
@@ -102,6 +104,8 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
         sql=statements(data.name, study),
         headline=headline(study, judged, credit, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
+        equal_quality=equal_quality(study),
+        fronts=fronts(study),
         pooling=study.pooling,
     )  # fmt: skip
 

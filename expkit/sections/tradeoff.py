@@ -7,10 +7,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from expkit.analysis.model import Arm, Summary
-from expkit.report.blocks import Block, Cell, Chart, Column, Table, Text
+from expkit.analysis.pareto import FRONT, POSSIBLE
+from expkit.report.blocks import ABSENT, Block, Cell, Chart, Column, Table, Text
 from expkit.report.charts import Cross, Words, crosses
 from expkit.report.noise import band_of
-from expkit.report.numbers import cell, count, interval, level, metric_name, quality_decimals, ratio_cell, span, unique
+from expkit.report.numbers import (
+    cell,
+    count,
+    fixed,
+    interval,
+    level,
+    metric_name,
+    quality_decimals,
+    ratio_cell,
+    span,
+    unique,
+)
 from expkit.report.ranking import looks, ranked
 from expkit.report.section import Section
 
@@ -64,15 +76,35 @@ def _table(summary: Summary, arms: list[Arm], ci: str, dq: str) -> Table:
         Column("speedup", "speedup", f"×, {ci} interval", "right"),
         Column("difference", f"difference in {metric_name(summary)}", f"{dq} interval", "right"),
         Column("n", "n", "pairs", "right"),
+        Column("front", "beaten by no arm", "share of resamples", "right"),
     )
-    decimals = quality_decimals(summary)
+    decimals, shares = quality_decimals(summary), dict(p for front in summary.fronts for p in front.probability)
     rows = tuple(
         {
             "arm": Cell(a.label, code=True),
             "speedup": ratio_cell(a.speedup),
             "difference": cell(interval(a.quality_difference, decimals, signed=True), a.quality_difference.value),
             "n": Cell(str(a.pairs), a.pairs),
+            "front": _front(shares.get(a.label)),
         }
         for a in arms
     )
-    return Table(columns, rows, folded=True)
+    return Table(columns, rows, note=_note(summary), folded=True)
+
+
+def _front(share: float | None) -> Cell:
+    if share is None:
+        return ABSENT
+    word = "front" if share >= FRONT else "possible" if share > POSSIBLE else ""
+    return Cell(f"{fixed(share, 2)} {word}".strip(), share, "" if word else "quiet")
+
+
+def _note(summary: Summary) -> str:
+    """What the last column is, where any front could be drawn."""
+    if not any(front.probability for front in summary.fronts):
+        return ""
+    n = span(front.seeds for front in summary.fronts if front.probability)
+    return (
+        "Beaten by no arm: in which share of resampled sets of seeds no other arm at its parameters is at least as "
+        f"fast and as good, and better in one; approximate, n = {n} seeds."
+    )

@@ -18,6 +18,7 @@ def test_page_has_all_sections_in_order() -> None:
         "checks",
         "effects",
         "tradeoff",
+        "equal_quality",
         "curves",
         "target",
         "timing",
