@@ -175,7 +175,7 @@ def field_docs(cls: Any) -> dict[str, str]:
 
 
 def type_text(hint: Any) -> str:
-    """A type as a user would write it: `float, ge=0, lt=1`, `last | best | none`, `duration | null`."""
+    """A type as a user would write it: `float, ge=0, lt=1`, `last | best | none`, `duration | map of duration`."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         told = [m for info in hint.__metadata__ for m in getattr(info, "metadata", [info])]
@@ -185,6 +185,8 @@ def type_text(hint: Any) -> str:
         return " | ".join(map(type_text, args))
     if origin is Literal:
         return " | ".join(map(str, args))
+    if origin is Mapping:
+        return f"map of {type_text(args[-1])}"
     if args:
         return f"{type_text(origin)}[{', '.join('...' if a is Ellipsis else type_text(a) for a in args)}]"
     plain: dict[Any, str] = {type(None): "null", Time: "duration", Any: "any"}

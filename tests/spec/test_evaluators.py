@@ -11,6 +11,7 @@ from expkit.duration import Time
 from expkit.spec.dump import dump_recipe
 from expkit.spec.expressions import parse
 from expkit.spec.identity import identity, trial_id
+from expkit.spec.keys import explain
 from expkit.spec.merge import labelled, normalised
 from expkit.spec.reader import read_text
 from expkit.spec.recipe import Recipe
@@ -180,3 +181,8 @@ def test_normalising_twice_changes_nothing() -> None:
     root = read_text(SEVERAL, "x.yaml", Problems())
     assert isinstance(root, Map)
     assert normalised(normalised(root)) == normalised(root)
+
+
+def test_what_a_setting_by_label_takes_is_said_in_words() -> None:
+    explained = explain("trainer.eval_interval")
+    assert explained is not None and explained["kind"] == "key, duration | map of duration"
