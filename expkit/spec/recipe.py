@@ -42,7 +42,7 @@ def is_device(name: str) -> bool:
     return re.fullmatch(r"auto|cpu|mps|tpu|hpu|neuron|(gpu|cuda)(:\d+)?", name) is not None
 
 
-def must_be_device(name: str) -> str:
+def must_be_device(name: object) -> str:
     """What a device is, as the end of a sentence."""
     return (
         f"must be auto, cpu, gpu, cuda, mps, tpu, hpu or neuron, gpu and cuda also with a number as in cuda:1, but got "

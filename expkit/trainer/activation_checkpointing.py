@@ -48,8 +48,6 @@ def blocks_of(model: nn.Module) -> list[nn.Module]:
 
 def matching(model: nn.Module, patterns: Sequence[str]) -> list[nn.Module]:
     """Modules whose name or class matches one of the patterns (`layers.*`, `Block`); each must match something."""
-    if isinstance(patterns, str):
-        raise UsageError(f"activation_checkpointing is true, false or a list, but got {patterns!r}; use [{patterns!r}]")
     named = {name: module for name, module in model.named_modules() if name}
     found: list[nn.Module] = []
     for pattern in patterns:

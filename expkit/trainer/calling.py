@@ -83,6 +83,20 @@ def parameters(function: Any) -> Mapping[str, Parameter]:
         return {}
 
 
+def takes(function: Any, count: int) -> bool:
+    """Whether it can be called with so many arguments by place; true where it does not say."""
+    function = function.forward if isinstance(function, torch.nn.Module) else function
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
+
+
 class Calls:
     """One model and how it wants to be called."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import Any
 
 import torch
 
-from expkit.errors import UsageError
+from expkit.errors import UsageError, unknown
 from expkit.spec.recipe import COMPILE_MODES
 from expkit.trainer.clock import Clocks
 
@@ -25,10 +26,13 @@ Compile = bool | str | Mapping[str, Any]
 def compile_arguments(given: Compile) -> dict[str, Any] | None:
     """What torch.compile is given, None where nothing is compiled; UsageError for a mode that does not exist."""
     if isinstance(given, Mapping):
+        known = [name for name in inspect.signature(torch.compile).parameters if name != "model"]
+        if stray := [str(name) for name in given if name not in known]:
+            raise UsageError(f"compile: {unknown('argument of torch.compile', stray[0], known)}")
         return dict(given)
     if isinstance(given, bool):
         return {"mode": "default"} if given else None
-    if given not in COMPILE_MODES:
+    if not isinstance(given, str) or given not in COMPILE_MODES:
         near = difflib.get_close_matches(str(given), COMPILE_MODES, n=1)
         raise UsageError(f"compile is true, false, {', '.join(COMPILE_MODES[:-1])} or {COMPILE_MODES[-1]}, but got "
                          f"{given!r}" + (f"; did you mean {near[0]!r}?" if near else ""))  # fmt: skip
@@ -46,8 +50,12 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
 
 def compile_calls(model: torch.nn.Module, arguments: dict[str, Any] | None) -> None:
     """From now on calls of the model are compiled, at the first of each kind; not where they are already."""
-    if arguments is not None and model._compiled_call_impl is None:
+    if arguments is None or model._compiled_call_impl is not None:
+        return
+    try:
         model._compiled_call_impl = torch.compile(_call_of(model), **arguments)
+    except Exception as e:
+        raise UsageError(f"compile: torch.compile does not take {arguments}: {str(e).splitlines()[0]}") from e
 
 
 def _call_of(model: Any) -> Callable[..., Any]:

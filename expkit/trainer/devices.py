@@ -29,11 +29,12 @@ class Accelerator:
     count: int
 
 
-def device_of(name: str) -> torch.device:
+def device_of(given: str | torch.device) -> torch.device:
     """The device of this rank; UsageError for a name that means none, EnvironmentFault for one that is not here."""
+    name = str(given)
     kind = name.partition(":")[0]
-    if not is_device(name):
-        raise UsageError(f"device {must_be_device(name)}")
+    if not isinstance(given, (str, torch.device)) or not is_device(name):
+        raise UsageError(f"device {must_be_device(given)}")
     if kind in _VENDORS:
         return _vendor_device(kind)
     device = chosen(name, found(), dist.local_rank())

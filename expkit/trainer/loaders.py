@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from expkit.errors import UsageError
+from expkit.trainer.arguments import is_whole, refuse
 from expkit.trainer.data_spec import DataSpec
 
 
@@ -36,9 +37,9 @@ def sizes_of(data: DataSpec, subset: int | None = None) -> Sizes:
 
 def check_subset(what: str, subset: int | None) -> int | None:
     """How many batches to use, None for all; UsageError for what is neither."""
-    if subset is not None and subset < 1:
-        raise UsageError(f"{what} must be a number of batches, at least 1, or None for all, but got {subset}")
-    return subset
+    if subset is not None and (not is_whole(subset) or subset < 1):
+        refuse(what, "a number of batches, at least 1, or None for all", subset)
+    return None if subset is None else int(subset)
 
 
 def _length(loader: Any, unknown: int | None) -> int:

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from expkit.errors import ExpkitError, UsageError
 from expkit.functional.losses import soft_cross_entropy
-from expkit.trainer.calling import takes_batch
+from expkit.trainer.arguments import instead, refuse
+from expkit.trainer.calling import takes, takes_batch
 
 if TYPE_CHECKING:
     from expkit.trainer.state import State
@@ -44,10 +45,18 @@ def loss_of_batch(state: State) -> Tensor:
 
 
 def loss_function(given: LossFn | None, state: State) -> LossFn:
-    """What was given, else the model's own, else the default: as a function of (outputs, targets)."""
+    """What was given, else the model's own, else the default: as a function of (outputs, targets).
+
+    UsageError for what cannot be called like that.
+    """
     own: Any = getattr(state.model, "loss", None) if given is None else given
-    if not callable(own):  # some modules keep the last value under that name
+    if given is None and not callable(own):  # some modules keep the last value under that name
         return cross_entropy
+    what = f"loss of {type(state.model).__name__}" if given is None else "loss_fn"
+    if isinstance(own, type) or not callable(own):
+        refuse(what, "a function of (outputs, targets) or of (outputs, batch)", own, instead(own))
+    if not takes(own, 2):
+        refuse(what, "a function of two arguments, (outputs, targets) or (outputs, batch)", own)
     if takes_batch(own):
         return _with_batch(own, state)
     return _with_logits(own) if _knows_tensors_only(own) else own

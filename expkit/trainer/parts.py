@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-import torch
 from torch.optim.lr_scheduler import LRScheduler
 
-from expkit import plugins
 from expkit.duration import Time, TimeUnit
 from expkit.errors import UsageError
 from expkit.functional.torch_schedules import torch_schedule
 from expkit.plugins import Plugin
 from expkit.trainer.algorithm import Algorithm, name_of
+from expkit.trainer.arguments import instead, is_positive, is_whole, refuse
 from expkit.trainer.callback import Callback
-from expkit.trainer.contracts import Optimizer, Scheduler
+from expkit.trainer.calling import takes
+from expkit.trainer.contracts import Scheduler
 from expkit.trainer.engine import Engine
 from expkit.trainer.loaders import Sizes
 from expkit.trainer.logger import LoggerDestination
@@ -30,10 +29,15 @@ from expkit.trainer.state import State
 P = TypeVar("P", Algorithm, Callback, LoggerDestination)
 
 
-def parse_time(what: str, given: str | Time) -> Time:
+def parse_time(what: str, given: object) -> Time:
     """A Time from what an argument was given; UsageError names the argument."""
+    if isinstance(given, Time):
+        return given
+    if not isinstance(given, str):
+        hint = f"write {given}ep or {given}ba" if is_whole(given) else "see expkit.Time"
+        refuse(what, "a duration with its unit, such as 2ep, 500ba, 0.1dur or 90m", given, hint)
     try:
-        return Time.parse(given) if isinstance(given, str) else given
+        return Time.parse(given)
     except ValueError as e:
         raise UsageError(f"{what}: {e}") from None
 
@@ -41,8 +45,6 @@ def parse_time(what: str, given: str | Time) -> Time:
 def duration_of(given: str | Time, ssr: float, what: str = "max_duration") -> Time:
     """How long to train, under the ssr; UsageError for what is no length of a training."""
     duration = parse_time(what, given)
-    if ssr <= 0:
-        raise UsageError(f"ssr must be positive, but got {ssr}")
     if duration.unit in (TimeUnit.DURATION, TimeUnit.ITERATION) or duration.value == 0:
         raise UsageError(f"{what} must be positive, in ep, ba, sp, tok or sec, but got {duration}")
     return duration.scaled(ssr)
@@ -60,10 +62,11 @@ def iteration_length_of(given: str | Time | None) -> Time | None:
 
 def seconds_of(what: str, given: float | str) -> float:
     """Seconds from a number of them or from text such as `5m`."""
-    time = parse_time(what, given if isinstance(given, str) else f"{given}sec")
-    if time.unit is not TimeUnit.SECOND or time.value == 0:
-        raise UsageError(f"{what} must be positive, in seconds or as 90s, 5m or 1h30m, but got {given}")
-    return time.value
+    wanted = "positive, in seconds or as 90s, 5m or 1h30m"
+    if not isinstance(given, str):
+        return float(given) if is_positive(given) else refuse(what, wanted, given)
+    time = parse_time(what, given)
+    return time.value if time.unit is TimeUnit.SECOND and time.value else refuse(what, wanted, given)
 
 
 def steps_of(duration: Time, sizes: Sizes, ssr: float) -> Steps:
@@ -86,11 +89,9 @@ def microbatch_size(size: int | str | None) -> int | None:
     """Samples of a microbatch, None for the whole batch, which is where `auto` starts."""
     if size is None or size == "auto":
         return None
-    if not isinstance(size, int) or size < 1:
-        raise UsageError(
-            f"device_train_microbatch_size is None, auto or a number of samples, at least 1, but got {size!r}"
-        )
-    return size
+    if not is_whole(size) or int(size) < 1:
+        refuse("device_train_microbatch_size", "None, auto or a number of samples, at least 1", size)
+    return int(size)
 
 
 def search_of(size: int | str | None, state: State, engine: Engine) -> Search | None:
@@ -119,7 +120,18 @@ def late_targets(state: State) -> str | None:
 def schedulers_of(given: Any) -> list[Any]:
     """One scheduler, several, or none, as a list."""
     several = list(given) if isinstance(given, (list, tuple)) else [given]
+    for scheduler in several:
+        _refuse_no_scheduler(scheduler)
     return [scheduler for scheduler in several if scheduler is not None]
+
+
+def _refuse_no_scheduler(given: Any) -> None:
+    if given is None or isinstance(given, (Scheduler, LRScheduler)):
+        return
+    if isinstance(given, type) or not callable(given):
+        refuse("schedulers", "schedulers of expkit or of torch, or functions of the step", given, instead(given))
+    if not any(takes(given, count) for count in (1, 2)):
+        refuse("schedulers", "functions of (step) or of (step, steps)", given)
 
 
 def rates_of(state: State, *, every_batch: bool) -> Rates:
@@ -158,14 +170,6 @@ def _num_arguments(function: Callable[..., Any]) -> int:
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def optimizer_of(given: Optimizer | torch.optim.Optimizer | None, model: torch.nn.Module) -> torch.optim.Optimizer:
-    """The optimizer of the model's parameters; one that nobody chose says so, and how it steps."""
-    if given is None:
-        given = cast(Optimizer, plugins.build("optimizers", "sgd", {}))
-        logging.getLogger(__name__).warning("no optimizer was given: training with %s", given)
-    return given.build(model.parameters()) if isinstance(given, Optimizer) else given
-
-
 def labelled(what: str, kind: type[P], given: Any, more: Sequence[P] = ()) -> dict[str, P]:
     """By label: the keys of a mapping, else the plug-ins' names, numbered where one comes twice; then `more`.
 
@@ -185,6 +189,8 @@ def labelled(what: str, kind: type[P], given: Any, more: Sequence[P] = ()) -> di
             label = f"{name}_{count}"
         labelled[label] = plugin
     for label, plugin in labelled.items():
+        if not isinstance(label, str) or not label:
+            refuse(what, "a dict by names", label)
         _refuse_other_than(kind, plugin, what)
         if again := [other for other, one in labelled.items() if one is plugin and other != label]:
             raise UsageError(f"{what} have one {type(plugin).__name__} twice, as {label} and {again[0]}; it would be "

@@ -14,6 +14,7 @@ import torch
 
 from expkit.errors import UsageError, unknown
 from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.arguments import refuse
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.state import Precision
 
@@ -40,6 +41,8 @@ def refuse_autocast_around() -> None:
 
 def check_precision(precision: str, device: torch.device) -> None:
     """UsageError for numbers that are not offered, or not on this device."""
+    if not isinstance(precision, str):
+        refuse("precision", " or ".join(get_args(Precision)), precision)
     if precision in ("fp8", "amp_fp8"):
         raise UsageError(f"precision {precision} is not offered: it takes layers of another library and a GPU made "
                          f"for it; use amp_bf16")  # fmt: skip

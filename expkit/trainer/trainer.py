@@ -7,7 +7,7 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,6 +17,7 @@ import torch
 from expkit import dist
 from expkit.duration import Time
 from expkit.errors import Interruption, UsageError
+from expkit.trainer import arguments
 from expkit.trainer.activation_checkpointing import checkpoint_activations
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
@@ -29,7 +30,7 @@ from expkit.trainer.checkpoint.start import (
     saver_of,
 )
 from expkit.trainer.clock import Clocks
-from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time, unwrapped
+from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
 from expkit.trainer.data_spec import data_of
 from expkit.trainer.deterministic import deterministic
@@ -44,13 +45,13 @@ from expkit.trainer.loaders import check_subset, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
 from expkit.trainer.losses import LossFn, loss_function
+from expkit.trainer.modules import module_of, optimizer_of
 from expkit.trainer.parts import (
     duration_of,
     iteration_length_of,
     labelled,
     late_targets,
     microbatch_size,
-    optimizer_of,
     parse_time,
     rates_of,
     schedulers_of,
@@ -88,7 +89,7 @@ class Trainer:
         callbacks: Callback | Sequence[Callback] | Mapping[str, Callback] = (),
         loggers: LoggerDestination | Sequence[LoggerDestination] | Mapping[str, LoggerDestination] = (),
         precision: Precision = "fp32",
-        device: str = "auto",
+        device: str | torch.device = "auto",
         device_train_microbatch_size: int | Literal["auto"] | None = None,
         compile: Compile = False,
         activation_checkpointing: bool | Sequence[str] = False,
@@ -100,7 +101,7 @@ class Trainer:
         deterministic_mode: bool = False,
         profiler: Callback | None = None,
         ssr: float = 1.0,
-        allow: Iterable[tuple[str, str]] = (),
+        allow: Collection[tuple[str, str]] = (),
         run_name: str | None = None,
         save_folder: str | Path | None = None,
         save_interval: str | Time | None = "1ep",
@@ -146,14 +147,15 @@ class Trainer:
         `dist_timeout`: how long a rank waits for the others, in seconds or as `5m`, where they are not connected yet.
         `setup_started`: `perf_counter()` at process start, so that `setup_s` covers imports.
         """
+        arguments.check(locals())
+        seed, ssr = int(seed), float(ssr)
         self._clocks = Clocks(setup_started)
         self._deterministic = deterministic_mode
         seed_default(torch.device("cpu"), seed, "init")
         seed_python(seed, "init")
         self._compile = compile_arguments(compile)
         self._recomputed = activation_checkpointing
-        module = model.build() if isinstance(model, Model) else unwrapped(model)
-        where = device_of(device)
+        module, where = module_of(model), device_of(device)
         check_precision(precision, where)
         module.to(where)
         dist.initialize(where.type, timeout_s=seconds_of("dist_timeout", dist_timeout))
@@ -171,7 +173,7 @@ class Trainer:
         watching = labelled("callbacks", Callback, callbacks, own_callbacks)
         self._state = state = State(
             model=module,
-            optimizer=optimizer_of(optimizers, module),
+            optimizer=optimizer_of(optimizers, module, loss_fn),
             loss_fn=torch.nn.functional.cross_entropy,
             dataloader=loader,
             data=data,
@@ -187,7 +189,7 @@ class Trainer:
             schedulers=schedulers_of(schedulers),
             algorithms=labelled("algorithms", Algorithm, algorithms),
             callbacks={k: c for k, c in watching.items() if not isinstance(c, LoggerDestination)},
-            run_name=run_name or new_run_name(),
+            run_name=new_run_name() if run_name is None else run_name,
         )
         state.loss_fn = loss_function(loss_fn, state)
         carry_out(state.optimizer, where)
@@ -293,6 +295,7 @@ class Trainer:
         empty: listeners to PREDICT_BATCH_END find them in `state.outputs`.
         """
         self._refuse_if_closed("predict")
+        arguments.check({"return_outputs": return_outputs})
         state, subset = self._state, check_subset("subset_num_batches", subset_num_batches)
         data = data_of(dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
         with self._at_work():
@@ -303,6 +306,7 @@ class Trainer:
 
         Gives its address. A checkpoint of that name is replaced.
         """
+        arguments.check({"path": path, "weights_only": weights_only})
         return save_at(self._state, str(path), weights_only=weights_only)
 
     @property

@@ -147,7 +147,6 @@ def test_blocks_are_what_has_parts_and_stands_in_a_list() -> None:
         (["Blok"], "activation_checkpointing: no module of Deep is called or matches 'Blok'; did you mean 'Block'?"),
         (["layers.7"], "'layers.7'; did you mean 'layers.[0-2]'"),
         (["Deep"], "no module of Deep is called or matches 'Deep'.*its classes are BatchNorm1d, Block"),
-        ("Block", r"is true, false or a list, but got 'Block'; use \['Block'\]"),
     ],
 )
 def test_a_part_that_is_not_there_is_said(parts: Any, says: str) -> None:
