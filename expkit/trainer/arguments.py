@@ -136,7 +136,7 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and len(value) == 2 and all(isinstance(one, str) for one in value)
 
 
-_CHECKS: dict[str, Check] = dict(
+_CHECKS: dict[str, Check] = dict(  # noqa: C408  # keywords: an argument may be called as a plug-in is, a text may not
     seed=_seed,
     ssr=_positive,
     step_schedulers_every_batch=_flag,
