@@ -2,7 +2,7 @@
 
 At every step, and after a kill at any, a reader sees each row once: a file counts when its manifest is renamed into
 place, which is after it was read back; what it stands for is removed after that. Beginning again clears away what a
-killed one left. Takes about 2 microseconds a row and 400 MB.
+killed one left. Takes about 1.5 microseconds a row and 600 MB.
 """
 
 from __future__ import annotations
