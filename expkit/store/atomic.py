@@ -43,9 +43,9 @@ def write_text(path: Path, text: str, *, durable: bool = True) -> None:
     write_bytes(path, text.encode(), durable=durable)
 
 
-def write_json(path: Path, value: Mapping[str, Any], *, durable: bool = True) -> None:
+def write_json(path: Path, value: Mapping[str, Any], *, durable: bool = True, indent: int | None = 1) -> None:
     """Replace a record as a whole; strict JSON, NaN and inf as the texts "nan", "inf", "-inf"."""
-    text = json.dumps(strict(value), ensure_ascii=False, allow_nan=False, indent=1)
+    text = json.dumps(strict(value), ensure_ascii=False, allow_nan=False, indent=indent)
     write_text(path, text + "\n", durable=durable)
 
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import itertools
 import os
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from expkit.errors import EnvironmentFault
-from expkit.store import claims, compacted, fold
+from expkit.store import claims, compacted, fold, index, tables
 from expkit.store.atomic import Unreadable, sync_folder, write_json
 from expkit.store.compacted import Key, Manifest
 from expkit.store.fold import ENOUGH_ROWS, Damaged
-from expkit.store.layout import Layout, Parts
+from expkit.store.index import Entry
+from expkit.store.layout import INDEX_TABLE, Layout, Parts
 from expkit.store.metrics import METRICS_SCHEMA_VERSION
 from expkit.store.records import FINAL
 from expkit.store.scan import Found, attempts_of, metrics_of, scan, usable
@@ -85,6 +87,7 @@ def compact(store: Store) -> Compaction:
                 _add(batch, key, folder, done)
                 batch = _closed(store.layout, batch, done, ENOUGH_ROWS)
             _closed(store.layout, batch, done, 1)
+        _write_index(store)
     return done
 
 
@@ -104,6 +107,7 @@ def take_out(store: Store) -> Compaction:
                 batch = _Batch()
                 _take_up(store.layout, batch, manifest, there, done)
                 _closed(store.layout, batch, done, 1)
+        _write_index(store)
     return done
 
 
@@ -139,8 +143,10 @@ def _cleared(layout: Layout, done: Compaction) -> list[Manifest]:
     for name in replaced & set(names):
         _remove(layout, name)
     for path in layout.compacted.iterdir():
-        if path.suffix in (".parquet", ".tmp", ".unread") and path.stem not in names:
+        left = path.suffix in (".parquet", ".tmp", ".unread") and path.stem not in names
+        if left and not INDEX_TABLE.fullmatch(path.name):
             path.unlink(missing_ok=True)  # nothing under these names ever counted
+    index.clear(layout)
     return valid
 
 
@@ -237,3 +243,28 @@ def _remove_parts(folder: Path, key: Key) -> int:
 
 def _attempts(manifest: Manifest) -> set[tuple[str, int, int]]:
     return {key[:3] for key in manifest.rows}
+
+
+def _write_index(store: Store) -> None:
+    """Bring the index up to date: trials of which every replicate is complete and has no metrics files of its own."""
+    layout, before = store.layout, index.read(store.layout)
+    names = compacted.names(layout)
+    settled: list[Found] = []
+    entries: dict[str, Entry] = {}
+    for id12, replicates in itertools.groupby(scan(layout, []), lambda f: f.id12):
+        of_trial = list(replicates)
+        known = before.holds(layout, id12)
+        if known is None and not all(_is_settled(store, f) for f in of_trial):
+            continue
+        entry = known or index.entry_of(layout, id12, {f.replicate: f.attempts for f in of_trial})
+        if entry is not None:
+            entries[id12] = entry
+            settled += [replace(f, settled=known is not None) for f in of_trial]
+    if entries != before.entries or (entries and before.compacted != frozenset(names)):
+        made = {"trials": tables.trials, "params": tables.params, "events": tables.events}
+        index.write(layout, names, entries, {name: make(store, settled) for name, make in made.items()})
+
+
+def _is_settled(store: Store, f: Found) -> bool:
+    status = store.read_status(f.id12, f.replicate)
+    return not f.metrics and status is not None and status.state == "complete"

@@ -7,6 +7,7 @@ trials/<id12>/   trial.json  recipe.yaml  notes.json
                      metrics-000000.parquet ...  metrics-000000-000041.parquet (what 42 of them became)
                      artifacts/  checkpoints/  profile/
 metrics/<hex>.parquet     rows of many finished attempts;  <hex>.json  which, and that the file counts
+        index.json        what need not be listed and read again of complete trials;  index-<hex>.parquet
 provenance/<hash>.json    what many replicates share
 """
 
@@ -26,6 +27,8 @@ METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})(?:-(?P<last>
 Files being written never match."""
 COMPACTED = re.compile(r"[0-9a-f]{32}\.json")
 """Names of the manifests of compacted files."""
+INDEX_TABLE = re.compile(r"index-[0-9a-f]{32}\.parquet")
+"""Names of the tables of the index."""
 
 
 class Parts(NamedTuple):
@@ -175,6 +178,11 @@ class Layout:
     def compacted(self) -> Path:
         """Folder of the files that hold the metrics of many attempts."""
         return self.root / "metrics"
+
+    @property
+    def index(self) -> Path:
+        """What need not be listed and read again of complete trials."""
+        return self.compacted / "index.json"
 
     def manifest(self, name: str) -> Path:
         """Which attempts a compacted file holds; without it the file does not count."""

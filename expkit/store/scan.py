@@ -17,6 +17,8 @@ from pathlib import Path
 from expkit.store import compacted, seal
 from expkit.store.atomic import Unreadable
 from expkit.store.compacted import Key
+from expkit.store.index import Index
+from expkit.store.index import read as read_index
 from expkit.store.layout import METRICS, Layout, Parts
 
 _ID12 = re.compile(r"[0-9a-f]{12}")
@@ -38,6 +40,8 @@ class Found:
     """Numbers of the attempts, in order."""
     metrics: tuple[str, ...]
     """Closed metrics files of all attempts, not yet checked."""
+    settled: bool = False
+    """It is complete, its metrics are in compacted files, and the index has its records."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,8 @@ def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable]) -> Loo
     for last_try in (*[False] * (TRIES - 1), True):
         aside: list[Unreadable] = []
         before = compacted.names(layout)
-        found = list(scan(layout, aside))
         try:
-            files, keys = _counting(layout, found, before, newest_schema, aside, last_try=last_try)
+            found, files, keys = _counting(layout, before, newest_schema, aside, last_try=last_try)
         except FileNotFoundError:
             continue  # folded or compacted since it was listed
         if last_try or compacted.names(layout) == before:
@@ -73,9 +76,16 @@ def attempts_of(found: Iterable[Found]) -> set[tuple[str, int, int]]:
     return {(f.id12, f.replicate, attempt) for f in found for attempt in f.attempts}
 
 
-def scan(layout: Layout, set_aside: list[Unreadable]) -> Iterator[Found]:
-    """All replicates, by id and number. Folders that vanish meanwhile are passed over, closed ones are set aside."""
+def scan(layout: Layout, set_aside: list[Unreadable], index: Index | None = None) -> Iterator[Found]:
+    """All replicates, by id and number. Folders that vanish meanwhile are passed over, closed ones are set aside.
+
+    Trials for which an entry of `index` holds are not looked into.
+    """
     for id12 in sorted(name for name in _names(layout.trials, set_aside) if _ID12.fullmatch(name)):
+        entry = index.holds(layout, id12) if index is not None else None
+        if entry is not None:
+            yield from (Found(id12, each.replicate, each.attempts, (), settled=True) for each in entry.replicates)
+            continue
         folder = f"{layout.trials}/{id12}"
         replicates = [int(name[1:]) for name in _names(folder, set_aside) if name[0] == "r" and name[1:].isdigit()]
         for replicate in sorted(replicates):
@@ -151,15 +161,12 @@ def missing(paths: Iterable[str]) -> list[Parts]:
 
 
 def _counting(
-    layout: Layout,
-    found: list[Found],
-    names: list[str],
-    newest_schema: int,
-    set_aside: list[Unreadable],
-    *,
-    last_try: bool,
-) -> tuple[list[str], set[Key]]:
-    """(the files that count, what compacted ones hold); FileNotFoundError where one has gone, but on the last try."""
+    layout: Layout, names: list[str], newest_schema: int, set_aside: list[Unreadable], *, last_try: bool
+) -> tuple[list[Found], list[str], set[Key]]:
+    """(all replicates, the files that count, what compacted ones hold).
+
+    FileNotFoundError where one has gone since it was listed, but on the last try.
+    """
 
     def check(path: str) -> bool:
         try:
@@ -175,11 +182,14 @@ def _counting(
     whole = compacted.counting(compacted.manifests(layout, names, set_aside), check, layout)
     covered = {key for manifest in whole for key in manifest.rows}
     files = [str(layout.compacted_metrics(manifest.name)) for manifest in whole]
+    known = read_index(layout)
+    trusted = known if known.compacted.issubset(manifest.name for manifest in whole) else None
+    found = list(scan(layout, set_aside, trusted))
     for f in found:
         own = [path for path in f.metrics if not covered or _key(f, path) not in covered]
         for folder, paths in itertools.groupby(own, lambda path: path.rpartition("/")[0]):
             files += _of_attempt(folder, list(paths), check, set_aside)
-    return files, covered
+    return found, files, covered
 
 
 def _of_attempt(folder: str, paths: list[str], check: Callable[[str], bool], set_aside: list[Unreadable]) -> list[str]:

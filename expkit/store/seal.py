@@ -63,5 +63,11 @@ def data_is_whole(parquet: bytes) -> bool:
     return begin > 0 and parquet[begin:].startswith(MARK + checksum)
 
 
+def is_whole(parquet: bytes) -> bool:
+    """Whether no byte of a sealed file has changed."""
+    begin = len(parquet) - _TAIL - _footer_length(parquet) - SIZE
+    return begin > 0 and footer_is_whole(parquet[begin:]) and data_is_whole(parquet)
+
+
 def _footer_length(end: bytes) -> int:
     return int.from_bytes(end[-_TAIL:-4], "little")

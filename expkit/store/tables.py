@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
+from expkit.store.index import Index
+from expkit.store.index import read as read_index
 from expkit.store.notes import read as read_notes
 from expkit.store.records import CLOCKS, FINAL, TrialRecord
 from expkit.store.scan import Found, found_in, has_more
@@ -67,6 +70,7 @@ def trials(store: Store, found: Iterable[Found], looked: float = math.inf) -> pa
     last rows are in files that were not there yet, and nobody should take half a series for a result.
     """
     rows = []
+    known, found = _known(store, "trials", TRIALS, found)
     records: dict[str, TrialRecord | None] = {}
     for f in found:
         if f.id12 not in records:
@@ -74,28 +78,33 @@ def trials(store: Store, found: Iterable[Found], looked: float = math.inf) -> pa
         record = records[f.id12]
         if record is not None:
             rows.append(_trial_row(store, f, record, looked))
-    return _table(rows, TRIALS, store, lambda row: store.layout.status(row["id"], row["replicate"]))
+    read = _table(rows, TRIALS, store, lambda row: store.layout.status(row["id"], row["replicate"]))
+    return pa.concat_tables([known, read])
 
 
 def params(store: Store, found: Iterable[Found]) -> pa.Table:
     """One row a trial and key of its configuration; lists are one value, as JSON."""
     rows = []
+    known, found = _known(store, "params", PARAMS, found)
     for id12 in sorted({f.id12 for f in found}):
         record = store.read_trial(id12)
         for key, value in flat(record.config) if record is not None else ():
             rows.append({"id": id12, "key": key, "value_text": _text(value), "value_num": number(value)})
-    return _table(rows, PARAMS, store, lambda row: store.layout.trial_record(row["id"]))
+    read = _table(rows, PARAMS, store, lambda row: store.layout.trial_record(row["id"]))
+    return pa.concat_tables([known, read])
 
 
 def events(store: Store, found: Iterable[Found]) -> pa.Table:
     """One row an event. A torn last line is what a killed writer leaves; the file is named, its whole lines count."""
     rows = []
+    known, found = _known(store, "events", EVENTS, found)
     for f in found:
         for attempt in f.attempts:
             path = store.layout.events(store.layout.attempt(f.id12, f.replicate, attempt))
             place = {"id": f.id12, "replicate": f.replicate, "attempt": attempt}
             rows += [{**place, **event} for event in _lines(path, store.set_aside)]
-    return _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
+    read = _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
+    return pa.concat_tables([known, read])
 
 
 def notes(store: Store, found: Iterable[Found]) -> pa.Table:
@@ -140,6 +149,24 @@ def torn(store: Store) -> pa.Table:
     rows = sorted(store.torn())
     ids, replicates = zip(*rows, strict=True) if rows else ((), ())
     return pa.table({"id": pa.array(ids, pa.string()), "replicate": pa.array(replicates, pa.int32())})
+
+
+def _known(store: Store, name: str, schema: pa.Schema, found: Iterable[Found]) -> tuple[pa.Table, list[Found]]:
+    """(rows that the index has, the replicates that it has none of)."""
+    found = list(found)
+    settled: dict[str, list[int]] = {}
+    for f in found:
+        if f.settled:
+            settled.setdefault(f.id12, []).append(f.replicate)
+    index = read_index(store.layout) if settled else Index()
+    table = index.table(store.layout, name, schema)
+    if table is None:
+        return schema.empty_table(), found
+    held = {id12: [each.replicate for each in entry.replicates] for id12, entry in index.entries.items()}
+    same = {id12 for id12, replicates in settled.items() if held.get(id12) == replicates}
+    rows = table.filter(pc.is_in(table["id"], pa.array(same, pa.string())))
+    have = set(rows["id"].unique().to_pylist())
+    return rows, [f for f in found if f.id12 not in have]
 
 
 def _trial_row(store: Store, f: Found, record: TrialRecord, looked: float) -> dict[str, Any]:
