@@ -86,7 +86,7 @@ class _Relay(Callback):
     def __init__(self, callback: Callback) -> None:
         self.changes_training = callback.changes_training  # type: ignore[misc]
         self.memories = [Memory(), Memory(), Memory()]
-        self._callbacks: list[Callback | None] = [fresh(callback), None, fresh(callback)]
+        self._callbacks: list[Callback | None] = [_copy(callback, 0), None, _copy(callback, 2)]
         self._template = callback
         for event in Event:
             setattr(self, event.value, functools.partial(self._hand_on, event))
@@ -104,7 +104,7 @@ class _Relay(Callback):
 
     def _resumed(self, state: Any) -> Callback:
         """As a trainer that resumes would have it when its first batch comes."""
-        resumed: Callback = fresh(self._template)
+        resumed = _copy(self._template, 1)
         first = self._callbacks[0]
         assert first is not None
         saved, logger = as_from_disk(first.state_dict()), Logger([self.memories[1]], state)
@@ -114,6 +114,14 @@ class _Relay(Callback):
         for event in (Event.AFTER_LOAD, Event.FIT_START):
             _call(resumed, event, state, logger)
         return resumed
+
+
+def _copy(callback: Callback, number: int) -> Callback:
+    """One of the same settings, but for a folder that it uses alone."""
+    copied: Callback = fresh(callback)
+    if copied.alone_in is not None:
+        setattr(copied, copied.alone_in, f"{getattr(copied, copied.alone_in)}/{number}")
+    return copied
 
 
 def _call(callback: Callback, event: Event, state: Any, logger: Logger) -> None:

@@ -15,6 +15,8 @@ class Callback(Plugin):
 
     changes_training: ClassVar[bool] = False
     """True for those that stop training or load weights before it; only then it is part of a trial's identity."""
+    alone_in: ClassVar[str | None] = None
+    """The setting that names a folder which no two may use at once; suites give each copy one of its own."""
 
     def close(self) -> None:
         """Give back files and threads; called exactly once, whatever happened before."""

@@ -17,6 +17,8 @@ from expkit.trainer.callback import Callback
 class Saver(Callback):
     """Writes checkpoints: every so often, at the end, and where training is interrupted; no batch is saved twice."""
 
+    alone_in = "folder"
+
     folder: str = "{run_name}/checkpoints"
     """Path or URI; may use {run_name} and the placeholders of ranks."""
     name: str = "ep{epoch}-ba{batch}"
