@@ -40,6 +40,9 @@ def report(
     baseline: Annotated[str | None, typer.Option(help="Compare with this arm instead; exploratory.")] = None,
     face: Annotated[Face, typer.Option("--format", help="What to print.")] = Face.TERMINAL,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder for the files.")] = None,
+    bundle: Annotated[
+        bool, typer.Option("--bundle", help="Also one zip: report, data, recipes, provenance; expkit load opens it.")
+    ] = False,
     runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
@@ -50,10 +53,13 @@ def report(
 
     Example: expkit report ablate --target 0.85 --metric eval/accuracy --baseline none
     """
+    from expkit import __version__
     from expkit.analysis.summary import summarise
     from expkit.report.section import make_page
-    from expkit.report.write import write_report
+    from expkit.report.write import texts_of, write_report
+    from expkit.store.bundle import write_bundle
     from expkit.store.find import find_sweep
+    from expkit.store.place import is_view
     from expkit.store.query import connect
     from expkit.store.store import Store
 
@@ -66,9 +72,12 @@ def report(
     if summary.running:
         say(f"{name} is still running; this report uses what is complete.")
     _show(make_page(summary), summary, Face.JSON if as_json else face)
-    usual = store.layout.report(name)
+    usual = Path(f"{name}-report") if is_view(runs_dir) else store.layout.report(name)
     on_other_terms = any(asked is not None for asked in (target, metric, baseline))
-    written = write_report(summary, output or (usual / "exploratory" if on_other_terms else usual))
+    folder = output or (usual / "exploratory" if on_other_terms else usual)
+    if bundle:
+        say(f"bundle: {write_bundle(store, name, texts_of(summary), folder / f'{name}.zip', __version__)}")
+    written = write_report(summary, folder)
     say(f"report: {written.html}")
 
 

@@ -19,8 +19,9 @@ from expkit.experiment.answer import Answer
 from expkit.experiment.trial import Trial
 from expkit.store.find import find, find_sweep
 from expkit.store.listing import replicates_of
-from expkit.store.place import opened
+from expkit.store.place import ZIP, opened
 from expkit.store.query import Params, connect
+from expkit.store.store import Store
 from expkit.uri import without_userinfo
 
 OF_SWEEP = "(id, replicate) IN (SELECT (id, replicate) FROM sweep_trials WHERE sweep = $sweep)"
@@ -29,13 +30,16 @@ OF_SWEEP = "(id, replicate) IN (SELECT (id, replicate) FROM sweep_trials WHERE s
 def load(where: str | os.PathLike[str] | None = None, sweep: str | None = None) -> Experiment:
     """The experiment in a runs folder (default: EXPKIT_RUNS, or `runs`), all of it or one sweep.
 
-    `where` may be a URL that fsspec knows, `s3://bucket/runs`. It shows the store as it is now; load it again to see
-    what came since, also while trials are running. UsageError where there is no such folder or sweep.
+    `where` may also be a URL that fsspec knows, `s3://bucket/runs`, or a bundle, `ablate.zip`, which is of one sweep.
+    The store is shown as it is now; load it again to see what came since, also while trials are running.
+    UsageError where there is no such folder or sweep.
     """
     asked = where or os.environ.get("EXPKIT_RUNS") or "runs"
     root = opened(asked)
     if not root.is_dir():
         raise UsageError(f"there is no runs folder {without_userinfo(os.fspath(asked))}; expkit sweep FILE makes one")
+    if sweep is None and os.fspath(asked).endswith(ZIP):
+        (sweep,) = Store(root).sweeps()
     return Experiment(root, sweep)
 
 

@@ -24,8 +24,12 @@ class Written:
 
 def write_report(summary: Summary, folder: Path) -> Written:
     """Write all three into a folder; they are made before the first is written, so that none is newer than another."""
-    page = make_page(summary)
-    texts = {"index.html": to_html(page), "report.md": to_markdown(page), "summary.json": to_json(summary)}
-    for name, text in texts.items():
+    for name, text in texts_of(summary).items():
         write_text(folder / name, text)
     return Written(folder / "index.html", folder / "report.md", folder / "summary.json")
+
+
+def texts_of(summary: Summary) -> dict[str, str]:
+    """What `write_report` writes, by file name."""
+    page = make_page(summary)
+    return {"index.html": to_html(page), "report.md": to_markdown(page), "summary.json": to_json(summary)}

@@ -13,15 +13,27 @@ from pathlib import Path
 
 from expkit.uri import is_remote, local_path, without_userinfo
 
+ZIP = ".zip"
+"""How the name of a bundle ends."""
+
 
 def opened(where: str | os.PathLike[str], *, logs: bool = False) -> Path:
     """A folder to read; what is elsewhere is fetched first, the logs of ranks only where `logs` asks for them."""
     address = os.fspath(where)
     if is_remote(address):
-        from expkit.store.remote import mirrored
+        from expkit.store.remote import fetched, mirrored
 
-        return mirrored(address, logs=logs)
-    return Path(local_path(address))
+        if not address.endswith(ZIP):
+            return mirrored(address, logs=logs)
+        return _unpacked(fetched(address))
+    path = Path(local_path(address))
+    return _unpacked(path) if path.suffix == ZIP and path.is_file() else path
+
+
+def _unpacked(path: Path) -> Path:
+    from expkit.store.unpack import unpacked
+
+    return unpacked(path).runs
 
 
 def closed(where: str | os.PathLike[str]) -> Path:

@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from expkit.errors import EnvironmentFault, ExpkitError
-from expkit.store.atomic import write_json
+from expkit.errors import EnvironmentFault, ExpkitError, UsageError
+from expkit.store.atomic import temporary, write_json
 from expkit.store.discard import discard
 from expkit.store.place import view_of
 from expkit.uri import file_system, without_userinfo
@@ -48,6 +48,26 @@ def mirrored(url: str, *, logs: bool = False) -> Path:
             except FileNotFoundError:  # went between listing and fetching: somebody compacts or removes
                 continue
     raise EnvironmentFault(f"{without_userinfo(url)} changes faster than it can be read; try again")
+
+
+def fetched(url: str) -> Path:
+    """A copy of one file, fetched again where it has changed; UsageError where it is not there."""
+    folder = view_of(url).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / "lock"), _reaching(url):
+        fs, path = file_system(url)
+        try:
+            entry = _entry(path, fs.info(path))
+        except FileNotFoundError:
+            raise UsageError(f"there is no {without_userinfo(url)}") from None
+        target = folder / path.rpartition("/")[2]
+        known = _read(folder / "index.json").get(target.name)
+        if not (target.exists() and entry.version and known == [entry.size, entry.version]):
+            beside = temporary(target)
+            fs.get_file(path, str(beside))
+            beside.replace(target)
+            write_json(folder / "index.json", {target.name: [entry.size, entry.version]}, durable=False)
+        return target
 
 
 @dataclass(frozen=True)

@@ -295,7 +295,7 @@ def test_opening_many_files_is_quick_and_holds_few_open(tmp_path: Path) -> None:
 
 def test_tables_behind_the_views_are_neither_listed_nor_suggested(con: Connection) -> None:
     with pytest.raises(QueryError) as e:
-        con.rows("SELECT * FROM xyzzy")
+        con.rows("SELECT * FROM stitched")
     assert "_stitched" not in str(e.value)
     assert "There are: trials, sweep_trials, " in str(e.value)
     names = {view.name for view in VIEWS if not view.parameters}
