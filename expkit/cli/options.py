@@ -6,11 +6,14 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from expkit.cli.completion import overrides, sweep_files, trials
+
+if TYPE_CHECKING:
+    from expkit.store.running import Limits
 
 
 def _to_write(where: str | Path) -> Path:
@@ -93,7 +96,33 @@ Replicate = Annotated[
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+TimeLimit = Annotated[
+    str | None, typer.Option("--time-limit", metavar="TIME", help="Stop a query after this long: 30s, 5m.")
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option("--memory-limit", metavar="SIZE", help="Memory of a query, 4GB; beyond it disk is used. [80 %]"),
+]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, metavar="N", help="Threads of a query. [all]")]
+
 RUNS = Path("runs")
+
+
+def limits(time_limit: str | None, memory_limit: str | None, threads: int | None) -> Limits:
+    """What a query may take; UsageError where a limit is none."""
+    from expkit.duration import Time, TimeUnit
+    from expkit.errors import UsageError
+    from expkit.store.running import Limits
+
+    if time_limit is None:
+        return Limits(None, memory_limit, threads)
+    try:
+        span = Time.parse(time_limit)
+    except ValueError:
+        span = None
+    if span is None or span.unit != TimeUnit.SECOND or not span.value:
+        raise UsageError(f"--time-limit is a time such as 30s or 5m, but got {time_limit!r}")
+    return Limits(span.value, memory_limit, threads)
 
 
 def say(text: str) -> None:

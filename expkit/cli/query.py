@@ -3,90 +3,122 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expkit.cli.options import RUNS, Json, ReadDir, give, say
+from expkit.cli.formats import BINARY, Format, format_of, whole_file, write
+from expkit.cli.options import RUNS, Json, MemoryLimit, ReadDir, Threads, TimeLimit, give, limits, say
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from expkit.store.query import Connection
 
-Format = Literal["table", "csv", "json"]
-
 
 def query(
-    sql: Annotated[str | None, typer.Argument(metavar="SQL", help="One SELECT; - reads it from stdin.")] = None,
+    sql: Annotated[
+        str | None, typer.Argument(metavar="[SQL|FILE.sql|-]", help="One SELECT, a file with one, or - for stdin.")
+    ] = None,
     *,
-    format: Annotated[Format, typer.Option("--format", "-f", help="How the answer is printed.")] = "table",
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            "-p",
+            metavar="NAME=VALUE",
+            help="Value of $NAME: a number where it reads as one, else text; NAME='\"17\"' is text. Repeatable.",
+        ),
+    ] = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", "-f", help="How the answer is written; table where nothing says it.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here; its suffix gives the format.")
+    ] = None,
     json: Json = False,
     schema: Annotated[bool, typer.Option("--schema", help="Show all views and macros, each with an example.")] = False,
+    time_limit: TimeLimit = None,
+    memory_limit: MemoryLimit = None,
+    threads: Threads = None,
     runs_dir: ReadDir = RUNS,
 ) -> None:
     """Ask every metric of every trial in SQL; nothing can be changed or read but the results.
 
     Example: expkit query "SELECT label, avg(train_s) FROM trials GROUP BY label ORDER BY 2"
     """
-    if json:
-        format = "json"
+    asked = format or ("json" if json else None) or (format_of(output) if output is not None else "table")
     if schema:
-        _show_schema(format)
+        _show_schema(asked)
         return
-    from expkit.errors import UsageError
+    from expkit.cli.params import parameters
     from expkit.store.query import connect
 
-    text = sys.stdin.read() if sql == "-" else sql
-    if text is None:
-        raise UsageError("there is nothing to ask; give a SELECT, or --schema to see what there is")
-    with connect(runs_dir) as connection:
+    text, values = _text(sql), parameters(param or [])
+    if output is None and asked in BINARY and sys.stdout.isatty():
+        from expkit.errors import UsageError
+
+        raise UsageError(f"{asked} is no text for a terminal; name a file with -o, or pipe it")
+    with connect(runs_dir, limits(time_limit, memory_limit, threads)) as connection:
         try:
-            _print(connection.table(text), format)
+            rows = _answer(connection, text, values, asked, output)
         finally:
-            _say_set_aside(connection)
-    if not runs_dir.exists():
-        say(f"there are no results in {runs_dir} yet; --runs-dir names another folder")
+            for unreadable in connection.set_aside:
+                say(f"set aside: {unreadable}")
+    if not rows:
+        say("no rows" if runs_dir.exists() else _nothing_in(runs_dir))
 
 
-def _print(table: pa.Table, format: Format) -> None:
-    from expkit.store import answers
+def _text(sql: str | None) -> str:
+    from expkit.errors import UsageError
 
-    if format == "json":
-        give(answers.as_json(table))
-    elif format == "csv":
-        print(answers.as_csv(table))
-    elif sys.stdout.isatty():
-        _print_pretty(table)
-    else:
-        print(answers.as_text(table))
-
-
-def _print_pretty(table: pa.Table) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from expkit.store import answers
-
-    pretty = Table()
-    for field in table.schema:
-        pretty.add_column(Text(field.name), justify="right" if answers.numeric(field.type) else "left", overflow="fold")
-    for row in answers.cells(table):
-        pretty.add_row(*(Text(cell, style="dim" if cell == answers.NULL else "") for cell in row))
-    Console().print(pretty)
+    if sql is not None and sql.endswith(".sql") and len(sql.split()) == 1:
+        try:
+            return Path(sql).read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise UsageError(f"{sql} is no UTF-8 text") from None
+        except FileNotFoundError:
+            raise UsageError(f"there is no file {sql}") from None
+    if sql == "-" or (sql is None and not sys.stdin.isatty()):
+        sql = sys.stdin.read()
+    if not (sql or "").strip():
+        raise UsageError("there is nothing to ask; give a SELECT, or --schema to see what there is")
+    return sql or ""
 
 
-def _say_set_aside(connection: Connection) -> None:
-    for unreadable in connection.set_aside:
-        say(f"set aside: {unreadable}")
+def _answer(connection: Connection, sql: str, values: dict[str, Any], format: Format, output: Path | None) -> int:
+    """Writes it, and says how many rows it had."""
+    if output is not None:
+        stream = output.suffix == ".arrows"
+
+        def into_file(rows: pa.RecordBatchReader) -> int:
+            with whole_file(output) as out:
+                return write(rows, format, out, stream=stream)
+
+        return connection.stream(sql, values, into_file)
+    if format == "table" and sys.stdout.isatty():
+        from expkit.cli.pretty import print_pretty
+
+        table = connection.table(sql, values)
+        print_pretty(table)
+        return int(table.num_rows)
+    return connection.stream(sql, values, lambda rows: write(rows, format, sys.stdout.buffer))
+
+
+def _nothing_in(runs_dir: Path) -> str:
+    return f"there are no results in {runs_dir} yet; --runs-dir names another folder"
 
 
 def _show_schema(format: Format) -> None:
-    from expkit.store.views import VIEWS
+    from expkit.errors import UsageError
+    from expkit.store import schema
 
     if format == "json":
-        give([{"name": v.signature, "columns": v.columns, "doc": v.doc, "example": v.example} for v in VIEWS])
-        return
-    for view in VIEWS:
-        print(f"{view.signature}\n  {view.doc}\n  columns: {', '.join(view.columns)}\n  example: {view.example}\n")
+        give([each.to_json() for each in schema.described()])
+    elif format == "markdown":
+        print(schema.as_markdown(schema.described()), end="")
+    elif format == "table":
+        print(schema.as_text(schema.described()))
+    else:
+        raise UsageError(f"--schema is shown as table, markdown or json, but got {format}")

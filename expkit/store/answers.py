@@ -1,16 +1,17 @@
-"""Answers as text: aligned columns, CSV, JSON values. NULL is always visible and nothing is cut off."""
+"""Answers as text: aligned columns, delimited fields, JSON values. NULL is always visible and nothing is cut off."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from expkit.store.strict import strict
 
@@ -30,20 +31,28 @@ def as_text(table: pa.Table) -> str:
     return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
 
 
-def cells(table: pa.Table) -> Iterator[list[str]]:
+def cells(table: pa.Table | pa.RecordBatch) -> Iterator[list[str]]:
     """The rows as texts without control characters, which a terminal might obey."""
     for row in _tuples(table):
         yield [_CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), _cell(value)) for value in row]
 
 
-def as_csv(table: pa.Table) -> str:
-    """RFC 4180 with a header; NULL is an empty field, an empty text is quoted, lists and structs are JSON."""
-    lines = [",".join(map(_quoted, table.column_names))]
-    lines += [",".join("" if v is None else _quoted(_cell(v)) for v in row) for row in _tuples(table)]
-    return "\n".join(lines)
+def header(names: Iterable[str], separator: str = ",") -> str:
+    """The first line of delimited fields."""
+    return separator.join(_quoted(name, separator) for name in names) + "\n"
 
 
-def as_json(table: pa.Table) -> list[dict[str, Any]]:
+def delimited(batch: pa.RecordBatch, separator: str = ",") -> str:
+    """RFC 4180, without a header; NULL is an empty field, an empty text is quoted, lists and structs are JSON.
+
+    About 1 us a cell.
+    """
+    fields = [_fields(column, separator) for column in batch.columns]
+    lines = pc.binary_join_element_wise(*fields, separator)
+    return "".join(f"{line}\n" for line in lines.to_pylist())
+
+
+def as_json(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     """A dict a row, with JSON values only; NaN and inf become null, times ISO 8601 with Z."""
     names = table.column_names
     return [dict(zip(names, map(_json, row), strict=True)) for row in _tuples(table)]
@@ -54,13 +63,28 @@ def numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _tuples(table: pa.Table) -> Iterator[tuple[Any, ...]]:
-    for batch in table.to_batches(max_chunksize=65536):
+def _tuples(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    for batch in [table] if isinstance(table, pa.RecordBatch) else table.to_batches(max_chunksize=65536):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-def _quoted(text: str) -> str:
-    special = not text or any(c in text for c in ',"\r\n')
+def _fields(column: pa.Array, separator: str) -> pa.Array:
+    """The column as texts, quoted where needed; NULL as an empty one."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        text = pc.cast(column, pa.string())
+        whole = pc.match_substring_regex(text, r"^-?[0-9]+$")
+        text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)  # stays a float for who reads it
+    elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        text = pc.cast(column, pa.string())
+    else:
+        plain = column.to_pylist()
+        text = pa.array([None if v is None else _quoted(_cell(v), separator) for v in plain], pa.string())
+    return pc.fill_null(text, "")
+
+
+def _quoted(text: str, separator: str) -> str:
+    special = not text or any(c in text for c in (separator, '"', "\r", "\n"))
     return '"' + text.replace('"', '""') + '"' if special else text
 
 

@@ -1,50 +1,43 @@
-"""Questions to the store in SQL: a DuckDB connection with the views of `views`, locked to exactly the store's files.
+"""Questions to the store in SQL, over the views of `views`; nothing can be changed or read but the results.
 
-Metrics files are read natively by DuckDB and are the only files it may open; everything else comes as Arrow tables
-that are read when a query first names them. A connection shows the store as it was when it was opened.
-Opening costs about 0.2 s at 2,000 metrics files.
+A connection shows the store as it was when it was opened. Any signal ends a query at once, and so does its time limit.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from expkit.errors import QueryError
-from expkit.store import guard, tables
+from expkit.errors import EnvironmentFault, ExpkitError, QueryError
+from expkit.store import guard
 from expkit.store.atomic import Unreadable
-from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
-from expkit.store.scan import look
+from expkit.store.opened import Opened
+from expkit.store.running import UNLIMITED, Limits, run
 from expkit.store.store import Store
-from expkit.store.sweeps import plan_schema
-from expkit.store.views import STITCHED, VIEWS, WHOLE
+from expkit.store.views import VIEWS
 
-LOCK = (
-    "SET enable_external_access = false",
-    "SET autoload_known_extensions = false",
-    "SET autoinstall_known_extensions = false",
-    "SET allow_community_extensions = false",
-    "SET python_enable_replacements = false",  # else SQL could name the caller's variables
-    "SET lock_configuration = true",  # last: nothing above can be undone
-)
+T = TypeVar("T")
 Params = Sequence[Any] | Mapping[str, Any]
+ROWS_AT_ONCE = 122_880
+"""Rows of a batch of a streamed answer; of a row group where it becomes a parquet file."""
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\b", re.IGNORECASE)
-_OURS = re.compile(r'Did you mean "_\w+( or [^"]*)?"\?')
-_THERE_ARE = f"There are: {', '.join(v.name for v in VIEWS)}"
+_MEANT = re.compile(r'Did you mean ".*?"\?')
+_NAMES = [view.name for view in VIEWS]
 
 
 class Connection:
     """A runs folder as it was when this was made. Close it, or use it in a `with`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limits: Limits = UNLIMITED) -> None:
         self._store = Store(root)
-        self._open()
+        self._limits = limits
+        self._opened = Opened(self._store, limits)
 
     @property
     def store(self) -> Store:
@@ -57,26 +50,38 @@ class Connection:
         return list(dict.fromkeys(self._store.set_aside))
 
     def table(self, sql: str, params: Params = ()) -> pa.Table:
-        """The answer to one reading statement as an Arrow table; QueryError for anything else."""
-        try:
-            answer = self._answer(sql, params)
-        except (duckdb.Error, pa.ArrowException) as e:
-            if all(Path(file).exists() for file in self._look.files):
-                raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
-            answer = self._reopened(sql, params)
-        return _of_users(answer) if _SHOW_TABLES.match(sql) else answer
+        """The answer to one reading statement as an Arrow table.
+
+        QueryError for what is no such statement or fails, EnvironmentFault where a limit was reached.
+        """
+        answer = self._run(sql, params, lambda relation: relation.to_arrow_table(), again=True)
+        named = answer.rename_columns(_apart(answer.column_names))
+        return _of_users(named) if _SHOW_TABLES.match(sql) else named
 
     def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
         """The answer to one reading statement, a dict a row."""
         return self.table(sql, params).to_pylist()  # type: ignore[no-any-return]
 
+    def stream(self, sql: str, params: Params, take: Callable[[pa.RecordBatchReader], T], *, again: bool = False) -> T:
+        """What `take` makes of the answer, of which it gets the rows as they are found; errors as of `table`.
+
+        It runs in another thread. `again` says that it may be called a second time, from the start: a compaction may
+        have moved the rows into other files.
+        """
+        return self._run(sql, params, lambda relation: take(_reader(relation)), again=again)
+
+    def reopen(self) -> None:
+        """Show the store as it is now."""
+        self._opened.con.close()
+        self._opened = Opened(self._store, self._limits)
+
     def interrupt(self) -> None:
         """Stop the running query, from another thread."""
-        self._con.interrupt()
+        self._opened.con.interrupt()
 
     def close(self) -> None:
         """Let go of all files."""
-        self._con.close()
+        self._opened.con.close()
 
     def __enter__(self) -> Connection:
         return self
@@ -84,79 +89,69 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(self, sql: str, params: Params) -> pa.Table:
-        statement = guard.read_statement(self._con, sql)
-        self._load(sql)
-        return self._con.sql(statement, params=params or None).to_arrow_table()
+    def _run(self, sql: str, params: Params, take: Callable[[duckdb.DuckDBPyRelation], T], *, again: bool) -> T:
+        def work() -> T:
+            try:
+                return take(self._opened.relation(sql, params))
+            except _FAILED as e:
+                if self._opened.is_whole():
+                    raise _said(e) from None
+                if not again:
+                    raise QueryError("files were moved while they were read; ask again") from None
+            self.reopen()
+            try:
+                return take(self._opened.relation(sql, params))
+            except _FAILED as e:
+                raise _said(e) from None
 
-    def _reopened(self, sql: str, params: Params) -> pa.Table:
-        """The answer of the store as it is now: files were folded since it was opened, their rows are in others."""
-        self._con.close()
-        self._open()
-        try:
-            return self._answer(sql, params)
-        except (duckdb.Error, pa.ArrowException) as e:
-            raise QueryError(_OURS.sub(_THERE_ARE, guard.first_lines(e))) from None
-
-    def _open(self) -> None:
-        self._looked = time.time()
-        self._look = look(self._store.layout, METRICS_SCHEMA_VERSION, self._store.set_aside)
-        self._loaders = self._lazy()
-        self._con = duckdb.connect(":memory:")
-        for name, (schema, _) in self._loaders.items():
-            self._con.register(name, schema.empty_table())
-        spans = tables.attempt_spans(self._store, self._look.found)
-        self._con.register("_spans", spans)
-        self._con.register("_torn", tables.torn(self._store))
-        if self._look.files:
-            self._con.execute("SET VARIABLE expkit_files = ?", [self._look.files])
-            self._con.execute("SET allowed_paths = getvariable('expkit_files')")
-            self._con.execute(f"CREATE VIEW _metrics AS {self._metrics()}")
-        else:
-            self._con.register("_metrics", SCHEMA.empty_table())
-        self._con.execute(f"CREATE VIEW _stitched AS {STITCHED if len(spans) else WHOLE}")
-        for view in VIEWS:
-            self._con.execute(view.statement)
-        for statement in LOCK:
-            self._con.execute(statement)
-
-    def _metrics(self) -> str:
-        """All rows of the files, without those of attempts whose folder was removed."""
-        rows = "SELECT * FROM read_parquet(getvariable('expkit_files'))"
-        if not self._look.gone:
-            return rows
-        columns = zip(("id", "replicate", "attempt"), zip(*self._look.gone, strict=True), strict=True)
-        self._con.register("_gone", pa.table({name: pa.array(values) for name, values in columns}))
-        return f"{rows} ANTI JOIN _gone USING (id, replicate, attempt)"
-
-    def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
-        plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])
-        return {
-            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._look.found, self._looked)),
-            "_params": (tables.PARAMS, lambda: tables.params(self._store, self._look.found)),
-            "_events": (tables.EVENTS, lambda: tables.events(self._store, self._look.found)),
-            "_notes": (tables.NOTES, lambda: tables.notes(self._store, self._look.found)),
-            "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),
-            "_sweep_trials": (plan, lambda: tables.sweep_trials(self._store)),
-        }
-
-    def _load(self, sql: str) -> None:
-        words = set(re.findall(r"\w+", sql.lower()))
-        for name in list(self._loaders):
-            if words & (_NEEDED_BY[name] | {name}):
-                _, load = self._loaders.pop(name)
-                self._con.register(name, load())
+        return run(work, self.interrupt, self._limits.seconds)
 
 
-_NEEDED_BY = {
-    "_trials": {"trials", "algorithms", "speedups", "curve", "aligned"},
-    "_params": {"params"},
-    "_events": {"events"},
-    "_notes": {"notes"},
-    "_sweeps": {"sweeps", "speedups"},
-    "_sweep_trials": {"sweep_trials", "speedups"},
-}
-"""Which words of a query need which table. Names cannot hide: functions that run SQL given as text are refused."""
+class _Unread(Exception):
+    """What DuckDB says when it fails after the first rows."""
+
+
+_FAILED = (duckdb.Error, pa.ArrowException, _Unread)
+
+
+def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
+    """The rows as they are found; an error in between is told apart from one of who takes them."""
+    rows = relation.to_arrow_reader(ROWS_AT_ONCE)
+    names = _apart(rows.schema.names)
+    schema = pa.schema([field.with_name(name) for field, name in zip(rows.schema, names, strict=True)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                batch = rows.read_next_batch()
+            except StopIteration:
+                return
+            except (OSError, pa.ArrowException) as e:
+                raise _Unread(str(e)) from None
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _said(error: Exception) -> ExpkitError:
+    text = _MEANT.sub(_ours, guard.first_lines(error))
+    if str(error).startswith("Out of Memory Error"):
+        return EnvironmentFault(f"the query reached its memory limit ({text})")
+    return QueryError(text)
+
+
+def _ours(suggested: re.Match[str]) -> str:
+    """DuckDB suggests its own tables as well, and those behind our views."""
+    return suggested[0] if set(re.findall(r"\w+", suggested[0])) & set(_NAMES) else f"There are: {', '.join(_NAMES)}"
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Two columns of one name become `a` and `a_1`: a dict of a row would lose one."""
+    taken: dict[str, None] = {}
+    for name in names:
+        numbered = (name if n == 0 else f"{name}_{n}" for n in itertools.count())
+        taken[next(free for free in numbered if free not in taken)] = None
+    return list(taken)
 
 
 def _of_users(listing: pa.Table) -> pa.Table:
@@ -164,6 +159,6 @@ def _of_users(listing: pa.Table) -> pa.Table:
     return listing.filter(pa.array([not name.startswith("_") for name in listing["name"].to_pylist()], pa.bool_()))
 
 
-def connect(root: Path) -> Connection:
+def connect(root: Path, limits: Limits = UNLIMITED) -> Connection:
     """Open a runs folder for questions. A folder that is empty or missing has all views, without rows."""
-    return Connection(Path(root).absolute())
+    return Connection(Path(root).absolute(), limits)

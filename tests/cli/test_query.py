@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from expkit.cli import main
+from expkit.store.views import VIEWS
 from tests.store.synthetic import Method, Synthetic, make_store
 
 
@@ -57,8 +58,16 @@ def test_json_and_csv(expkit: Expkit) -> None:
     ]
 
 
-def test_the_question_may_come_from_stdin(expkit: Expkit) -> None:
-    assert expkit("-", "--json", stdin="SELECT 1 AS one\n")[1:] == ('[\n  {\n    "one": 1\n  }\n]\n', "")
+def test_the_question_may_come_from_stdin_or_from_a_file(expkit: Expkit, tmp_path: Path) -> None:
+    answer = ('[\n  {\n    "one": 1\n  }\n]\n', "")
+    assert expkit("-", "--json", stdin="SELECT 1 AS one\n")[1:] == answer
+    assert expkit("--json", stdin="SELECT 1 AS one;\n-- and no more\n")[1:] == answer
+    file = tmp_path / "a question.sql"
+    file.write_text("\ufeff-- a file may have a mark at its beginning\nSELECT 1\n  AS one;\n", encoding="utf-8")
+    assert expkit(str(file.rename(tmp_path / "question.sql")), "--json")[1:] == answer
+    assert expkit("nosuch.sql") == (2, "", "error: there is no file nosuch.sql\n")
+    (tmp_path / "latin.sql").write_bytes("SELECT 'ä'".encode("latin-1"))
+    assert "no UTF-8" in expkit(str(tmp_path / "latin.sql"))[2]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +107,18 @@ def test_files_set_aside_are_named_once_on_stderr(expkit: Expkit, tmp_path: Path
 def test_the_schema_shows_every_view_with_an_example_that_runs(expkit: Expkit) -> None:
     views = json.loads(expkit("--schema", "--json")[1])
     text = expkit("--schema")[1]
-    assert [view["name"].partition("(")[0] for view in views] == [
-        "trials", "sweep_trials", "params", "metrics_all", "metrics", "final", "algorithms", "events", "notes",
-        "sweeps", "time_to_target", "speedups", "curve", "aligned",
-    ]  # fmt: skip
+    assert [view["name"].partition("(")[0] for view in views] == [view.name for view in VIEWS]
     for view in views:
         assert view["example"] in text and view["doc"] in text
+        assert all(column["type"] and column["doc"] for column in view["columns"])
         assert expkit(view["example"])[0] == 0
+
+
+def test_the_page_of_the_views_is_what_the_schema_says(expkit: Expkit) -> None:
+    """expkit query --schema -f markdown > docs/views.md"""
+    page = (Path(__file__).parents[2] / "docs" / "views.md").read_text()
+    assert expkit("--schema", "-f", "markdown")[1] == page
+    assert expkit("--schema", "-f", "parquet")[0] == 2
 
 
 def test_values_of_a_hostile_run_do_not_reach_the_terminal(expkit: Expkit) -> None:

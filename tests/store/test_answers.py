@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
 from expkit.store import answers
 
@@ -37,10 +39,31 @@ def test_long_values_are_whole_and_control_characters_harmless() -> None:
     assert text.count("\n") == 3
 
 
-def test_csv_comes_back_with_null_apart_from_empty() -> None:
-    text = answers.as_csv(pa.table({"a,b": ["x,y", 'q"', None, "", "two\nlines"]}))
-    assert list(csv.reader(io.StringIO(text))) == [["a,b"], ["x,y"], ['q"'], [], [""], ["two\nlines"]]
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_delimited_fields_come_back_with_null_apart_from_empty(separator: str) -> None:
+    texts = ["x,y", 'q"', None, "", "two\nlines", "a\tb"]
+    text = answers.header(["a,b"], separator) + "".join(
+        answers.delimited(batch, separator) for batch in pa.table({"a,b": texts}).to_batches(max_chunksize=4)
+    )
+    assert list(csv.reader(io.StringIO(text, newline=""), delimiter=separator)) == [
+        ["a,b"], ["x,y"], ['q"'], [], [""], ["two\nlines"], ["a\tb"],
+    ]  # fmt: skip
     assert '\n""\n' in text
+
+
+def test_delimited_numbers_are_whole_and_floats_stay_floats() -> None:
+    numbers = [0.1, 17.0, -3.0, 1e-7, 1e22, 2**53 + 1.0, float("nan"), float("-inf"), None]
+    text = answers.delimited(pa.record_batch({"x": numbers, "n": [2**63 - 1, -5, None, 0, 1, 2, 3, 4, 5]}))
+    back = [line.split(",") for line in text.splitlines()]
+    assert [line[0] for line in back][1:3] == ["17.0", "-3.0"] and [line[1] for line in back][2] == ""
+    for line, number in zip(back, numbers, strict=True):
+        assert number is None or float(line[0]) == number or math.isnan(number)
+
+
+def test_delimited_times_lists_and_truth() -> None:
+    assert answers.delimited(TABLE.select(["utc", "ok", "list", "sum"]).to_batches()[0]) == (
+        '2026-01-02T03:04:05Z,true,"[""a"", ""b""]",3.0\n,false,[],\n,,,1.5\n'
+    )
 
 
 def test_json_is_strict() -> None:
