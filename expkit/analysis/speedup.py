@@ -91,10 +91,14 @@ def ratio_of_means(t0: ArrayLike, tc: ArrayLike, level: float = 0.95, *, pair: b
     a, b = float(base.mean()), float(arm.mean())
     if n < 2:
         return Interval(a / b, None, None, n, level)
+    base, arm = base / a, arm / b  # in units of their means, so that no square leaves the range of floats
     aa, bb = float(base.var(ddof=1)) / len(base), float(arm.var(ddof=1)) / len(arm)
     ab = float(np.cov(base, arm)[0, 1]) / n if pair else 0.0
-    df = float(n - 1) if pair else _welch_df(aa, bb, a / b, len(base), len(arm))
-    return _fieller(a, b, (aa, ab, bb), t_quantile(level, df) ** 2, Interval(a / b, None, None, n, level, "Fieller"))
+    df = float(n - 1) if pair else _welch_df(aa, bb, len(base), len(arm))
+    ends = _fieller((aa, ab, bb), t_quantile(level, df) ** 2)
+    if ends is None:
+        return Interval(a / b, None, None, n, level, "Fieller, unbounded")
+    return Interval(a / b, ends[0] * (a / b), ends[1] * (a / b), n, level, "Fieller")
 
 
 def correlation(a: ArrayLike, b: ArrayLike) -> float | None:
@@ -137,19 +141,18 @@ def _positive(times: ArrayLike) -> Array:
     return np.asarray(values, dtype=float)
 
 
-def _welch_df(aa: float, bb: float, ratio: float, n_a: int, n_b: int) -> float:
-    """Satterthwaite's df of a - R b at the observed ratio R."""
-    parts = aa, ratio**2 * bb
-    if sum(parts) == 0:
+def _welch_df(aa: float, bb: float, n_a: int, n_b: int) -> float:
+    """Satterthwaite's df of a - R b at the observed ratio R, a and b in units of their means."""
+    if aa + bb == 0:
         return float(min(n_a, n_b) - 1)
-    return sum(parts) ** 2 / (parts[0] ** 2 / (n_a - 1) + parts[1] ** 2 / (n_b - 1))
+    return (aa + bb) ** 2 / (aa**2 / (n_a - 1) + bb**2 / (n_b - 1))
 
 
-def _fieller(a: float, b: float, cov: tuple[float, float, float], t2: float, point: Interval) -> Interval:
+def _fieller(cov: tuple[float, float, float], t2: float) -> tuple[float, float] | None:
+    """The ends for means of 1 and 1; None where the set is unbounded."""
     aa, ab, bb = cov
-    if t2 * bb >= b**2:
-        return Interval(point.value, None, None, point.n, point.level, "Fieller, unbounded")
-    p, q, r = b**2 - t2 * bb, a * b - t2 * ab, a**2 - t2 * aa
+    if t2 * bb >= 1:
+        return None
+    p, q, r = 1 - t2 * bb, 1 - t2 * ab, 1 - t2 * aa
     root = math.sqrt(max(q**2 - p * r, 0.0))
-    lower = max((q - root) / p, 0.0)  # times are positive, so a ratio below 0 is none
-    return Interval(point.value, lower, (q + root) / p, point.n, point.level, point.method)
+    return max((q - root) / p, 0.0), (q + root) / p  # times are positive, so a ratio below 0 is none

@@ -85,10 +85,10 @@ def restricted_mean(curve: Curve, tau_s: float, level: float = 0.95) -> Interval
     found = _restricted(curve, tau_s)
     if found is None:
         return Interval(level=level)
-    mean, variance = found
+    mean, error = found
     if curve.n < 2:
         return Interval(mean, None, None, curve.n, level)
-    half = t_quantile(level, curve.n - 1) * math.sqrt(variance)
+    half = t_quantile(level, curve.n - 1) * error
     return Interval(mean, mean - half, mean + half, curve.n, level, "Greenwood, t")
 
 
@@ -98,13 +98,13 @@ def mean_difference(base: Curve, arm: Curve, tau_s: float, level: float = 0.95) 
     n = min(base.n, arm.n)
     if one is None or two is None:
         return Interval(level=level)
-    difference, variance = one[0] - two[0], one[1] + two[1]
+    difference, error = one[0] - two[0], math.hypot(one[1], two[1])
     if n < 2:
         return Interval(difference, None, None, n, level)
-    if variance == 0:
+    if error == 0:
         return Interval(difference, difference, difference, n, level, "Greenwood, Welch")
-    df = variance**2 / (one[1] ** 2 / (base.n - 1) + two[1] ** 2 / (arm.n - 1))
-    half = t_quantile(level, df) * math.sqrt(variance)
+    df = 1 / ((one[1] / error) ** 4 / (base.n - 1) + (two[1] / error) ** 4 / (arm.n - 1))
+    half = t_quantile(level, df) * error
     return Interval(difference, difference - half, difference + half, n, level, "Greenwood, Welch")
 
 
@@ -131,14 +131,15 @@ def log_rank(base: Times, arm: Times) -> tuple[float, float] | None:
 
 
 def _restricted(curve: Curve, tau_s: float) -> tuple[float, float] | None:
-    """(RMST, its variance)."""
+    """(RMST, its standard error)."""
     over = len(curve.share) > 0 and curve.share[-1] == 0
     if curve.n == 0 or tau_s <= 0 or (tau_s > curve.followed_s * (1 + 1e-12) and not over):
         return None
     steps = curve.time_s <= tau_s
-    edges = np.concatenate(([0.0], curve.time_s[steps], [tau_s]))
+    edges = np.concatenate(([0.0], curve.time_s[steps] / tau_s, [1.0]))
     areas = np.diff(edges) * np.concatenate(([1.0], curve.share[steps]))
     rest = np.cumsum(areas[::-1])[::-1][1:]  # from each step to tau
     came, left = curve.came[steps], (curve.at_risk - curve.came)[steps]
     terms = rest**2 * came / (curve.at_risk[steps] * np.maximum(left, 1))  # where none is left, nothing rests
-    return float(areas.sum()), float(terms.sum()) * curve.n / max(curve.n - 1, 1)
+    variance = float(terms.sum()) * curve.n / max(curve.n - 1, 1)
+    return tau_s * float(areas.sum()), tau_s * math.sqrt(variance)

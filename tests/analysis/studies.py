@@ -58,10 +58,12 @@ def _replicate(label: str, seed: int, block: int, number: int, seconds: float, q
 
 
 def _crossing(one: Replicate, target: float | None, mode: str) -> Crossing:
-    end = one.clocks["train_s"]
+    end = one.clocks.get("train_s")
     there = target is not None and one.quality is not None and math.isfinite(one.quality) and (
         one.quality >= target if mode == "max" else one.quality <= target
     )  # fmt: skip
-    if end is None or not there:
+    if end is None or not math.isfinite(end):
+        return Crossing(False, None, None, None, False, None)
+    if not there:
         return Crossing(False, None, None, None, False, end)
     return Crossing(True, end * 0.9, end, (end * 0.8, end), False, end)
