@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,17 +51,20 @@ def budget_of(label: str) -> tuple[str, float | None]:
     return " ".join([methods, *rest]), float(found[0].split("=", 1)[1])
 
 
-def equal_quality(study: Study) -> tuple[EqualQuality, ...]:
-    """One entry an arm that ran at two budgets or more, the baselines left out; empty where no budget is varied."""
+def equal_quality(study: Study, preset: Collection[float] = ()) -> tuple[EqualQuality, ...]:
+    """One entry an arm that ran at two budgets or more, the baselines left out; empty where no budget is varied.
+
+    `preset` are the qualities, of the target and its ladder, that were fixed before the data.
+    """
     families: dict[str, dict[float, str]] = {}
     for label in study.by_arm:
         family, budget = budget_of(label)
         if budget is not None and not study.is_baseline(label):
             families.setdefault(family, {})[budget] = label
-    return tuple(_of_family(study, family, labels) for family, labels in families.items() if len(labels) > 1)
+    return tuple(_of_family(study, family, labels, preset) for family, labels in families.items() if len(labels) > 1)
 
 
-def _of_family(study: Study, family: str, labels: Mapping[float, str]) -> EqualQuality:
+def _of_family(study: Study, family: str, labels: Mapping[float, str], preset: Collection[float]) -> EqualQuality:
     values = {key: value for budget, label in labels.items() for key, value in _values(study, budget, label).items()}
     budgets = sorted({budget for budget, _ in values})
     seeds = sorted({seed for _, seed in values if all((budget, seed) in values for budget in budgets)})
@@ -72,7 +75,8 @@ def _of_family(study: Study, family: str, labels: Mapping[float, str]) -> EqualQ
     sign = 1.0 if study.mode == "max" else -1.0
     sides = _Sides(trade_off(table[:, :, 0], table[:, :, 1]), trade_off(table[:, :, 2], table[:, :, 3]), sign)
     seconds, quality = np.exp(table[:, :, 2].mean(axis=1)), sign * table[:, :, 3].mean(axis=1)
-    return _compared(replace(empty, seconds=tuple(seconds.tolist()), quality=tuple(quality.tolist())), sides, study)
+    curve = replace(empty, seconds=tuple(seconds.tolist()), quality=tuple(quality.tolist()))
+    return _compared(curve, sides, study, [sign * q for q in preset])
 
 
 def _values(study: Study, budget: float, label: str) -> Values:
@@ -90,13 +94,13 @@ def _values(study: Study, budget: float, label: str) -> Values:
     return found
 
 
-def _compared(found: EqualQuality, sides: _Sides, study: Study) -> EqualQuality:
+def _compared(found: EqualQuality, sides: _Sides, study: Study, preset: Sequence[float]) -> EqualQuality:
     common, reach = overlap(sides.base, sides.arm), speedup_range(sides.base, sides.arm)
     gains = tuple(_gains(sides, study.ci))
     if common is None or reach is None:
         return replace(found, gains=gains, sentence=_apart(sides))
     ends = sorted(sides.sign * q for q in common)
-    at = tuple(_at(sides, q, preset, study.ci) for q, preset in _qualities(study, sides.sign, common))
+    at = tuple(_at(sides, q, before, study.ci) for q, before in _qualities(preset, common))
     named = f"{phrases.quality(ends[0])} to {phrases.quality(ends[1])}"
     sentence = (
         f"x{reach[0]:.3g} to x{reach[1]:.3g} at equal {study.metric} over {named} "
@@ -107,12 +111,11 @@ def _compared(found: EqualQuality, sides: _Sides, study: Study) -> EqualQuality:
     )
 
 
-def _qualities(study: Study, sign: float, common: tuple[float, float]) -> Sequence[tuple[float, bool]]:
-    """The target and its rungs where both curves reach them; quartiles of what both reach, up to three in all."""
-    known = dict.fromkeys(sign * q for q in study.attained.targets.values())
-    preset = [(q, True) for q in known if common[0] <= q <= common[1]]
+def _qualities(preset: Sequence[float], common: tuple[float, float]) -> Sequence[tuple[float, bool]]:
+    """The preset ones that both curves reach; quartiles of what both reach, up to three in all."""
+    known = [(q, True) for q in dict.fromkeys(preset) if common[0] <= q <= common[1]]
     quartiles = [common[0] + share * (common[1] - common[0]) for share in (0.5, 0.25, 0.75)]
-    return [*preset, *((q, False) for q in quartiles[: max(0, WANTED - len(preset))])]
+    return [*known, *((q, False) for q in quartiles[: max(0, WANTED - len(known))])]
 
 
 def _at(sides: _Sides, quality: float, preset: bool, level: float) -> AtQuality:

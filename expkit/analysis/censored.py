@@ -16,6 +16,8 @@ from expkit.analysis.estimates import Interval
 from expkit.analysis.intervals import Array, exp, t_quantile
 from expkit.analysis.survival import Counts, Times
 
+WITHOUT_MISSES = "two-sample t"
+"""The method of an interval to which censoring had nothing to add."""
 _SMALLEST_SPREAD = 1e-6
 """In units of the data's own spread: a likelihood that grows down to it has no maximum."""
 
@@ -110,7 +112,7 @@ def _two_sample_t(sample: _Sample, n: int, level: float) -> Interval:
         return Interval(value, None, None, n, level)
     sd = sample.scale * math.sqrt(float(sample.y @ sample.y) / df)
     half = t_quantile(level, df) * sd * math.sqrt(float((1 / sample.member_nK.sum(axis=0)).sum()))
-    return Interval(value, value - half, value + half, n, level, "two-sample t")
+    return Interval(value, value - half, value + half, n, level, WITHOUT_MISSES)
 
 
 def _sample(groups: Sequence[Times]) -> _Sample | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from expkit.analysis import phrases
 from expkit.analysis.attainment import first_ended
-from expkit.analysis.censored import tobit, tobit_speedup
+from expkit.analysis.censored import WITHOUT_MISSES, tobit, tobit_speedup
 from expkit.analysis.estimates import Interval, Reach
 from expkit.analysis.pairs import best_session
 from expkit.analysis.replicate import Replicate
@@ -114,7 +114,7 @@ def _sentence(found: Reach, lost: int, ratio: Interval | None) -> str:
     hits = f"{found.hits} of {phrases.count(found.n, 'trial')} reached the target"
     if found.hits < found.n:
         hits += "; a miss counts as later than its last evaluation"
-    if ratio is None:
+    if ratio is None or ratio.method == WITHOUT_MISSES:
         return f"{hits}."
     if lost:
         return f"{hits}; {lost} failed or diverged, and no model says when they would have come."

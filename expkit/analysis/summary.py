@@ -104,7 +104,7 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
         sql=statements(data.name, study),
         headline=headline(study, judged, credit, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
-        equal_quality=equal_quality(study),
+        equal_quality=equal_quality(study, terms.preset(info)),
         fronts=fronts(study),
         pooling=study.pooling,
     )  # fmt: skip

@@ -90,6 +90,13 @@ def target_info(
     return replace(info, sentence=_sentence(info))
 
 
+def preset(info: TargetInfo) -> list[float]:
+    """The qualities that were fixed before the data: the target, and its rungs where a pilot made them."""
+    if info.exploratory or info.value is None:
+        return []
+    return [info.value, *(quality for _, quality in info.ladder if info.given == "pilot")]
+
+
 def _is_exploratory(record: Mapping[str, Any], sweep: Sweep, asked: Asked) -> bool:
     if asked.target is not None:
         return True

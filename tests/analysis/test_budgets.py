@@ -32,7 +32,7 @@ def test_a_budget_is_read_off_the_label() -> None:
 
 
 def test_the_speedup_at_equal_quality_is_found_with_its_range() -> None:
-    [found] = equal_quality(study_of(LABELS, range(5), outcome, target=0.88))
+    [found] = equal_quality(study_of(LABELS, range(5), outcome), [0.88, 0.99])
     assert (found.arm, found.budgets, found.seeds) == ("ema", (0.25, 0.5, 1.0), 5)
     assert found.overlap is not None
     assert (found.at[0].quality, found.at[0].preset) == (0.88, True)
@@ -53,8 +53,8 @@ def test_a_metric_to_minimise_gives_the_same_speedups() -> None:
         seconds, quality = outcome(label, seed, rng)
         return seconds, -quality
 
-    [there] = equal_quality(study_of(LABELS, range(5), outcome, target=0.88))
-    [back] = equal_quality(study_of(LABELS, range(5), turned, target=-0.88, mode="min"))
+    [there] = equal_quality(study_of(LABELS, range(5), outcome), [0.88])
+    [back] = equal_quality(study_of(LABELS, range(5), turned, mode="min"), [-0.88])
     assert [at.speedup for at in back.at] == [at.speedup for at in there.at]
     assert [at.quality for at in back.at] == [-at.quality for at in there.at]
     assert back.quality == pytest.approx([-q for q in there.quality])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from expkit.analysis.checks import checks
 from expkit.analysis.estimates import Checks
@@ -59,3 +62,16 @@ def test_unpaired_times_are_of_the_session_that_has_most_of_both() -> None:
     assert tc == pytest.approx((2.0, 1.0))
     assert unpaired_times([trial("a", 1.0, "x")], base, "train_s") == ((), ())
     assert unpaired_times(arm, [trial("b", math.nan)], "train_s")[0] == ()
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=8), st.randoms())
+def test_the_order_of_blocks_does_not_matter(pairs: list[tuple[float, float]], random: Random) -> None:
+    shuffled = random.sample(pairs, len(pairs))
+    one, other = (of(*(list(side) for side in zip(*p, strict=True))) for p in (pairs, shuffled))
+    assert one.p_sign_flip == other.p_sign_flip
+    for name in ("hodges_lehmann", "ratio_of_means", "ratio_of_medians", "unpaired"):
+        a, b = getattr(one, name), getattr(other, name)
+        assert a.value == pytest.approx(b.value)
+        assert (a.lo is None) == (b.lo is None)
+        if a.lo is not None:
+            assert (a.lo, a.hi) == pytest.approx((b.lo, b.hi), rel=1e-6, abs=1e-9)

@@ -132,4 +132,4 @@ def test_up_to_1024_arms_of_10_seeds_with_misses_take_seconds(methods: int) -> N
     found = all_of(study_of(labels, range(10), outcome, target=0.8))
     assert len(found) == 2**methods
     assert sum(arm.reach.hits < arm.reach.n for arm in found) > len(found) / 2
-    assert time.process_time() - begin < 30  # 9 s for 1,024 on one core, most of it the likelihoods of those that missed
+    assert time.process_time() - begin < 30  # 9 s for 1,024, most of it likelihoods

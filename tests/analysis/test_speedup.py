@@ -10,7 +10,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from expkit.analysis.intervals import PooledError, bartlett_p, pooled_error, pooling
+from expkit.analysis.intervals import PooledError, bartlett_p, pooled_error, pooling, t_quantile
 from expkit.analysis.speedup import correlation, geometric_mean, paired, ratio_of_means, welch
 from expkit.errors import UsageError
 
@@ -31,6 +31,9 @@ def test_fieller_of_the_worked_example() -> None:
     found = ratio_of_means(BASELINE, TREATED)
     assert found.value == pytest.approx(1.153846, abs=5e-7)
     assert (found.lo, found.hi) == pytest.approx((1.129859, 1.176334), abs=5e-7)
+    arm = np.array(TREATED, dtype=float)
+    g = t_quantile(0.95, 4) ** 2 * arm.var(ddof=1) / 5 / arm.mean() ** 2
+    assert g == pytest.approx(0.003413, abs=5e-7)  # far below 1, so the set is bounded
 
 
 def test_welch_of_real_unpaired_times() -> None:
