@@ -57,6 +57,19 @@ def read(path: Path) -> pa.Table:
         raise Damaged(path, f"cannot be read ({first})") from e
 
 
+def damage(path: Path) -> str | None:
+    """How a metrics file is not as it was written, None where it is; a sealed one is not decoded for it."""
+    try:
+        end, _ = seal.tail(path)
+        if usable(str(path), METRICS_SCHEMA_VERSION) is None and end.startswith(seal.MARK):
+            whole = seal.data_is_whole(path.read_bytes())
+            return None if whole else "was changed since it was written: its data and its seal disagree"
+        read(path)
+    except (OSError, ValueError, Damaged) as e:
+        return e.reason if isinstance(e, Damaged) else str(e)
+    return None
+
+
 def in_order(tables: Sequence[pa.Table]) -> pa.Table:
     """All rows, by (name, id, batch), then replicate, attempt and rank, then as they came."""
     table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
