@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from expkit.errors import UsageError, unknown
 from expkit.trainer.logger import LoggerDestination
 
 
@@ -30,8 +31,13 @@ class Memory(LoggerDestination):
         self.traces.append(traces)
 
     def get_timeseries(self, name: str) -> dict[str, list[float]]:
-        """Columns of equal length: batch, epoch, sample, token, train_s, cpu_s, wall_s, value; empty if unknown."""
-        rows = self.series.get(name, [])
+        """Columns of equal length: batch, epoch, sample, token, train_s, cpu_s, wall_s, value.
+
+        UsageError with the nearest name where nothing was logged under this one.
+        """
+        if name not in self.series:
+            raise UsageError(unknown("series", name, self.series))
+        rows = self.series[name]
         return {column: [row[i] for row in rows] for i, column in enumerate(_COLUMNS)}
 
 

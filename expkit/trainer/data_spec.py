@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +13,7 @@ import torch
 
 from expkit.errors import UsageError
 from expkit.trainer import batch as trees
-from expkit.trainer.contracts import Dataset
+from expkit.trainer.arguments import refuse
 from expkit.trainer.layout import Key, Layout
 
 Transform = Callable[[Any], Any]
@@ -42,6 +44,17 @@ class DataSpec:
     """What the loss of a batch is a mean over where that is not its samples, say `(batch["labels"] != -100).sum()`: so
     parts of a batch, and of ranks, add up to the mean of the whole. A part in which nothing counts is left out."""
 
+    def __post_init__(self) -> None:
+        for name in ("split_batch", "num_samples_in_batch", "num_tokens_in_batch", "weight_in_batch"):
+            if (given := getattr(self, name)) is not None and not callable(given):
+                refuse(f"{name} of a DataSpec", "a function of a batch, or None", given)
+        for name in ("batch_transforms", "microbatch_transforms"):
+            if not callable(given := getattr(self, name)) and not _are_functions(given):
+                refuse(f"{name} of a DataSpec", "a function of a batch, or a list of them", given)
+        for name in ("inputs", "targets"):
+            if not _is_key(given := getattr(self, name)):
+                refuse(f"{name} of a DataSpec", "a key, a place, or a tuple of them", given)
+
     @cached_property
     def layout(self) -> Layout:
         """Where inputs and targets are."""
@@ -50,12 +63,14 @@ class DataSpec:
     @cached_property
     def num_samples(self) -> Callable[[Any], int]:
         """Batch -> samples."""
-        return self.num_samples_in_batch or trees.num_samples
+        own = self.num_samples_in_batch
+        return trees.num_samples if own is None else functools.partial(_counted, "num_samples_in_batch", own)
 
     @cached_property
     def num_tokens(self) -> Callable[[Any], int]:
         """Batch -> tokens."""
-        return self.num_tokens_in_batch or self._num_tokens
+        own = self.num_tokens_in_batch
+        return self._num_tokens if own is None else functools.partial(_counted, "num_tokens_in_batch", own)
 
     @cached_property
     def split(self) -> Callable[[Any, int], list[Any]]:
@@ -65,7 +80,11 @@ class DataSpec:
     def weights(self, parts: Sequence[Any]) -> list[float]:
         """What each part of a batch weighs: its samples, or what `weight_in_batch` says; waits for the accelerator."""
         weigh = self.weight_in_batch or self.num_samples
-        return torch.stack([torch.as_tensor(weigh(part)) for part in parts]).double().tolist()
+        weights: list[float] = torch.stack([torch.as_tensor(weigh(part)) for part in parts]).double().tolist()
+        if not all(0 <= weight < math.inf for weight in weights):
+            raise UsageError(f"weight_in_batch must give what counts in a batch, finite and not negative, but gave "
+                             f"{', '.join(map(str, weights))}")  # fmt: skip
+        return weights
 
     def received(self, batch: Any, device: torch.device) -> tuple[Any, int, int]:
         """A batch of the loader, transformed and on the device, with its samples and tokens."""
@@ -99,13 +118,25 @@ class DataSpec:
         return parts
 
 
-def data_of(given: Any, *, seed: int, rank: int, world_size: int) -> DataSpec:
-    """What was given as data, with its loader built: a DataSpec, a Dataset plug-in, or a loader already."""
-    spec = given if isinstance(given, DataSpec) else DataSpec(given)
-    if isinstance(spec.dataloader, Dataset):
-        built: Any = spec.dataloader.build(seed=seed, rank=rank, world_size=world_size)
-        spec = built if isinstance(built, DataSpec) else replace(spec, dataloader=built)
-    return spec
+def _counted(what: str, own: Callable[[Any], Any], batch: Any) -> int:
+    """What a function of the user's own counts; a tensor may say it, and waits for the accelerator then."""
+    given = own(batch)
+    try:
+        count = int(given)
+        if count == given and count >= 0:
+            return count
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        pass
+    return refuse(f"{what} of a DataSpec", "a function that gives a whole number, not negative", given)
+
+
+def _are_functions(given: Any) -> bool:
+    return isinstance(given, (list, tuple)) and all(map(callable, given))
+
+
+def _is_key(given: Any) -> bool:
+    keys = given if isinstance(given, tuple) else (given,)
+    return given is None or all(isinstance(key, (str, int)) and not isinstance(key, bool) for key in keys)
 
 
 def _applied(transforms: Transform | Sequence[Transform], batch: Any) -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from expkit.errors import Interruption
+from expkit.trainer.batch import tensors
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.keyed import KeyedLoader, can_be_keyed
 from expkit.trainer.loader_failure import end_workers, has_workers, raise_failure_of
@@ -39,12 +41,14 @@ class Epochs:
         self._keyed = self._keyed_loader(rank) if self._may_be_keyed() else None
         self._augmentation = augmentation_of(device, seed, rank)
         self._iterator: Any = None
+        self._as_given: list[torch.Tensor] | None = None
 
     def start(self, state: State, logger: Logger, ask: Callable[[], None]) -> None:
         """Make `state.batches` what is left of the epoch; `ask` may raise while a stream is read again."""
         now = state.timestamp
         self._announce(now.epoch)
         if now.batch_in_epoch == 0:
+            self._notice_changes()
             self._seed_epoch(now.epoch)
             state.batches = self._from(now.epoch, 0, now.batch)
             return
@@ -129,6 +133,19 @@ class Epochs:
             if hasattr(ordered, "set_epoch"):
                 ordered.set_epoch(epoch)
 
+    def _notice_changes(self) -> None:
+        """Batches of a list are the same tensors each epoch: say where the epoch before has written into the first."""
+        if not isinstance(self._loader, (list, tuple)):
+            return
+        now = list(tensors(self._loader[0]))
+        if self._as_given is None:
+            self._as_given = [tensor.detach().clone() for tensor in now]
+        elif not all(map(_alike, now, self._as_given)):
+            self._as_given = []  # said once
+            warnings.warn("training writes into the batches of the list it was given, as a layer with inplace=True "
+                          "may, so each epoch trains on what the one before has left; give a DataLoader, or have model "
+                          "and methods make new tensors", stacklevel=2)  # fmt: skip
+
     def _seed_epoch(self, epoch: int) -> None:
         for (generator, _), seed in zip(self._generators, self._seeds, strict=True):
             generator.manual_seed(seed_of(seed, "data", epoch))
@@ -166,6 +183,10 @@ class Epochs:
                 yield next(self._iterator)
             except StopIteration:
                 return
+
+
+def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.shape == b.shape and bool(((a == b) | (a != a)).all())
 
 
 def augmentation_of(device: torch.device, seed: int, rank: int) -> DefaultStream:

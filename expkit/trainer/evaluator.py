@@ -5,7 +5,7 @@ Trainer(..., eval_dataloader=[Evaluator("test", test_dl), Evaluator("probe", pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,11 @@ import torch
 from expkit.duration import Time
 from expkit.errors import ExpkitError, UsageError, unknown
 from expkit.trainer.algorithm import name_of
-from expkit.trainer.data_spec import DataSpec, data_of
+from expkit.trainer.arguments import instead
+from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.default_metrics import Loss, usual
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import check_subset
+from expkit.trainer.loaders import check_subset, data_of
 from expkit.trainer.parts import parse_time
 from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.state import State
@@ -61,7 +62,7 @@ def evaluations_of(given: Any, state: State, subset: int | None, interval: Time)
     for evaluator in evaluators:
         if evaluator.label == "train":
             raise UsageError("an evaluator cannot be called train, as metrics of the training data are")
-        if not evaluator.label or "/" in evaluator.label:
+        if not isinstance(evaluator.label, str) or not evaluator.label or "/" in evaluator.label:
             raise UsageError(f"the label of an evaluator is a name without a slash, but got {evaluator.label!r}")
         if [other.label for other in evaluators].count(evaluator.label) > 1:
             raise UsageError(f"each evaluator needs a label of its own, but several are called {evaluator.label!r}")
@@ -109,7 +110,8 @@ def _ready(evaluator: Evaluator, state: State, subset: int | None, interval: Tim
     if state.world_size > 1:
         refuse_what_cannot_add_up(metrics)
     own, every = check_subset(f"subset_num_batches {what}", evaluator.subset_num_batches), evaluator.eval_interval
-    data = data_of(evaluator.dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
+    place = {"seed": state.seed, "rank": state.rank, "world_size": state.world_size}
+    data = data_of(evaluator.dataloader, **place, what=f"dataloader {what}")
     return Evaluation(
         label=evaluator.label,
         data=data,
@@ -123,7 +125,9 @@ def _ready(evaluator: Evaluator, state: State, subset: int | None, interval: Tim
 def metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any] | None:
     """Metrics by name, whatever was given; None where neither that nor the model names any. UsageError otherwise."""
     if given is None:
-        return _metrics_of_model(model)
+        if of_model := _metrics_of_model(model):
+            _refuse_no_metrics(of_model.values(), f"that metrics() of {type(model).__name__} gives")
+        return of_model
     if not isinstance(given, Mapping):
         several = given if isinstance(given, (list, tuple)) else [given]
         given = {one if isinstance(one, str) else name_of(one): one for one in several}
@@ -135,18 +139,24 @@ def metrics_of(given: Any, model: torch.nn.Module, what: str) -> dict[str, Any] 
     for metric in given.values():
         if isinstance(metric, str) and metric not in known:
             raise UsageError(unknown(f"metric {what}", metric, list(known)))
-        missing = (
-            [] if isinstance(metric, str) else [m for m in ("reset", "update", "compute") if not hasattr(metric, m)]
-        )
-        if missing:
-            raise UsageError(f"a metric {what} is a {type(metric).__name__}, which has no {missing[0]}()")
+    _refuse_no_metrics((metric for metric in given.values() if not isinstance(metric, str)), what)
     return {name: known[metric] if isinstance(metric, str) else metric for name, metric in given.items()}
 
 
+def _refuse_no_metrics(metrics: Iterable[Any], what: str) -> None:
+    for metric in metrics:
+        if isinstance(metric, type):
+            raise UsageError(f"a metric {what} is an instance, but {metric.__name__} is a class; "
+                             f"{instead(metric)}")  # fmt: skip
+        if missing := [name for name in ("reset", "update", "compute") if not hasattr(metric, name)]:
+            raise UsageError(f"a metric {what} is a {type(metric).__name__}, which has no {missing[0]}()")
+
+
 def _metrics_of_model(model: torch.nn.Module) -> dict[str, Any] | None:
-    if not hasattr(model, "metrics"):
+    own: Any = getattr(model, "metrics", None)
+    if not callable(own) or isinstance(own, torch.nn.Module):  # some modules keep theirs under that name
         return None
-    metrics = model.metrics()  # type: ignore[operator]
+    metrics = own()
     if not isinstance(metrics, Mapping):
         raise ExpkitError(f"metrics() of a model is a dict by name, but {type(model).__name__} gave {metrics!r}")
     return dict(metrics)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from expkit.errors import ExpkitError, Interruption
+from expkit.errors import ExpkitError, Interruption, UsageError
 from expkit.trainer.batch import empty
 from expkit.trainer.engine import Engine
 from expkit.trainer.epochs import Epochs
@@ -17,7 +17,7 @@ from expkit.trainer.evaluator import Evaluation
 from expkit.trainer.event import Event
 from expkit.trainer.interval import Every
 from expkit.trainer.ranks import Ranks
-from expkit.trainer.rates import Rates
+from expkit.trainer.rates import NO_TOKENS, Rates
 from expkit.trainer.schedule import OPEN_ENDED
 from expkit.trainer.state import State
 from expkit.trainer.step import Step
@@ -37,6 +37,8 @@ class Loop:
     """When each evaluation is due, by label."""
     iterations: Every | None
     """Where iterations end; without a length of their own one iteration is a fit."""
+    in_tokens: str
+    """An argument that is given in tokens; empty where there is none."""
     watched: bool
     """Whether there are callbacks or loggers; without them the CPU clock need not be read at every step."""
     epochs: Epochs
@@ -101,6 +103,8 @@ def _end(state: State, engine: Engine, loop: Loop) -> None:
     complete = state.timestamp.batch_in_epoch >= state.steps.per_epoch
     if complete:
         engine.clocks.switch("loop")
+        if loop.in_tokens and not state.timestamp.token:
+            raise UsageError(f"{loop.in_tokens} counts tokens, but a whole epoch of batches had none; {NO_TOKENS}")
         state.batches = None
         state.timestamp = state.timestamp.to_next_epoch()
         engine.fire(Event.EPOCH_END)
@@ -127,6 +131,9 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     clocks.switch("loop")
     if samples:  # none where other ranks have all there is of a short last batch
         fire(AFTER_DATALOADER)
+    elif not ranks:
+        raise ExpkitError(f"batch {state.timestamp.batch_in_epoch} of epoch {state.timestamp.epoch} has no samples, so "
+                          f"there is nothing to train on; leave it out of the train loader")  # fmt: skip
     fire(BATCH_START)
     loop.rates.set(state)
     loop.step.make(samples, tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -26,6 +27,8 @@ from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import Factor, Steps, total_steps
 from expkit.trainer.state import State
 
+_INTERVALS = ("interval", "save_interval", "patience")
+"""Fields of callbacks that say how often, or how long."""
 P = TypeVar("P", Algorithm, Callback, LoggerDestination)
 
 
@@ -83,6 +86,16 @@ def steps_of(duration: Time, sizes: Sizes, ssr: float) -> Steps:
         tokens_per_batch=sizes.tokens / sizes.batches,
         ssr=ssr,
     )
+
+
+def in_tokens(state: State, evaluations: Sequence[Any]) -> str:
+    """The first argument that is given in tokens, with its value; empty where none is."""
+    times = {"iteration_length": state.iteration_length}
+    times |= {f"eval_interval of evaluator {one.label}": one.interval for one in evaluations}
+    for label, callback in state.callbacks.items():
+        times |= {f"{name} of {label}": getattr(callback, name, None) for name in _INTERVALS}
+    found = [f"{name}={time}" for name, time in times.items() if isinstance(time, Time) and time.unit is TimeUnit.TOKEN]
+    return found[0] if found else ""
 
 
 def microbatch_size(size: int | str | None) -> int | None:
@@ -158,7 +171,7 @@ def _factor(scheduler: Any, ssr: float) -> Factor:
             f"ssr={ssr} cannot scale a schedule that is a function of the step alone; give one of (step, steps), "
             f"which finds its length in steps.total and steps.of(time)"
         )
-    return lambda step, steps: scheduler(step)
+    return functools.wraps(scheduler)(lambda step, steps: scheduler(step))
 
 
 def _num_arguments(function: Callable[..., Any]) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from expkit.duration import Time, TimeUnit
+from expkit.errors import UsageError
 
 OPEN_ENDED = frozenset({TimeUnit.SECOND, TimeUnit.TOKEN})
 """Units of a max_duration whose steps only training itself can count."""
@@ -50,9 +51,9 @@ class Steps:
         if time.unit is TimeUnit.SAMPLE:
             return 1 / self.batch_size
         if time.unit is not TimeUnit.TOKEN:
-            raise ValueError(f"{time} cannot be counted in steps; use ep, ba, sp, tok or dur")
+            raise UsageError(f"{time} cannot be counted in steps; use ep, ba, sp, tok or dur")
         if not self.tokens_per_batch:
-            raise ValueError(f"{time} cannot be counted in steps: the batches have no tokens")
+            raise UsageError(f"{time} cannot be counted in steps: the loader does not say how many tokens a batch has")
         return 1 / self.tokens_per_batch
 
 

@@ -32,7 +32,6 @@ from expkit.trainer.checkpoint.start import (
 from expkit.trainer.clock import Clocks
 from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
-from expkit.trainer.data_spec import data_of
 from expkit.trainer.deterministic import deterministic
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
@@ -41,13 +40,14 @@ from expkit.trainer.evaluator import evaluations_of, intervals_of
 from expkit.trainer.event import Event
 from expkit.trainer.fits import Fits
 from expkit.trainer.interval import Every
-from expkit.trainer.loaders import check_subset, sizes_of
+from expkit.trainer.loaders import check_subset, data_of, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
 from expkit.trainer.loop import Loop, fit
 from expkit.trainer.losses import LossFn, loss_function
 from expkit.trainer.modules import module_of, optimizer_of
 from expkit.trainer.parts import (
     duration_of,
+    in_tokens,
     iteration_length_of,
     labelled,
     late_targets,
@@ -115,8 +115,9 @@ class Trainer:
     ) -> None:
         """Builds everything and fires INIT, BEFORE_LOAD, AFTER_LOAD; no step is made.
 
-        `train_dataloader`: a Dataset plug-in, a torch DataLoader, any sized iterable of batches, or a DataSpec of one;
-        `eval_dataloader` likewise, or a dict of them by label, or one Evaluator or a list of them (series are called
+        `train_dataloader`: a Dataset plug-in, a torch DataLoader, any sized iterable of batches, or a DataSpec of one.
+        Batches of a list are trained on as they are: a model that writes into its inputs writes into them.
+        `eval_dataloader`: likewise, or a dict of them by label, or one Evaluator or a list of them (series are called
         `<label>/<metric>`, else `eval/<metric>`).
         `loss_fn`: (outputs, targets) or (outputs, batch) -> a scalar, or a tuple or dict of scalars; without it the
         model's own `loss`, or the one that its outputs bring along, or cross entropy.
@@ -160,7 +161,7 @@ class Trainer:
         module.to(where)
         dist.initialize(where.type, timeout_s=seconds_of("dist_timeout", dist_timeout))
         rank, world_size = dist.rank(), dist.world_size()
-        data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size)
+        data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size, what="train_dataloader")
         loader, own = (
             data.dataloader,
             sizes_of(data, check_subset("train_subset_num_batches", train_subset_num_batches)),
@@ -216,6 +217,7 @@ class Trainer:
             evaluations=evaluations,
             eval_every=intervals_of(evaluations, state),
             iterations=self._iterations(),
+            in_tokens=in_tokens(state, evaluations),
             watched=bool(state.callbacks or self._logger.destinations),
             epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),
             step=self._step,
@@ -250,7 +252,9 @@ class Trainer:
         self._refuse_if_closed("train")
         if not self._fits.begin(duration, until):
             return
-        if state.max_duration.unit not in OPEN_ENDED:
+        if state.max_duration.unit in OPEN_ENDED:  # only the step that comes is known
+            self._loop.rates.check_at([state.timestamp.batch], state.steps)
+        else:
             self._loop.rates.check(state.steps)
         state.error = self._step.interruption = None
         if self._loop.ranks:
@@ -260,6 +264,10 @@ class Trainer:
         try:
             with self._at_work():
                 fit(state, self._engine, self._loop)
+                if self.diverged:  # of itself, or because a schedule gave what is no rate
+                    self._loop.rates.check_at(
+                        range(max(0, state.timestamp.batch - 2), state.timestamp.batch), state.steps
+                    )
         except BaseException as e:
             self._clocks.stop()
             state.error = e

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from expkit.errors import UsageError
 from expkit.loggers.console import Console
 from expkit.loggers.memory import Memory
 from expkit.loggers.parquet import Parquet
@@ -26,7 +27,8 @@ def test_memory_gives_columns_of_equal_length_with_their_moments() -> None:
     assert (loss["batch"], loss["sample"], loss["epoch"]) == ([1, 2, 3, 4, 5], [8, 16, 24, 32, 40], [0, 0, 0, 0, 1])
     assert loss["train_s"] == sorted(loss["train_s"]) and loss["train_s"][0] > 0
     assert memory.get_timeseries("eval/accuracy")["batch"] == [2, 4, 5]
-    assert memory.get_timeseries("no/such")["value"] == []
+    with pytest.raises(UsageError, match="unknown series 'train/los'; did you mean 'train/loss'"):
+        memory.get_timeseries("train/los")
 
 
 def test_parquet_holds_what_memory_holds(tmp_path: Path) -> None:

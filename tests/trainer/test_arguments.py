@@ -16,7 +16,7 @@ from torch import nn
 from expkit import callbacks, schedulers
 from expkit.errors import UsageError
 from expkit.trainer.trainer import Trainer
-from tests.trainer.doubles import batches, net, trainer
+from tests.trainer.doubles import batches, net, trainer, weights
 
 
 class NotReady(nn.Module):
@@ -236,3 +236,40 @@ def test_a_loss_of_the_model_that_takes_something_else_is_named() -> None:
     with pytest.raises(UsageError, match=r"^loss of Own must be a function of two arguments, \(outputs, targets\)"):
         trainer(Own(8, 4))
     trainer(Own(8, 4), loss_fn=nn.CrossEntropyLoss())
+
+
+RATES: list[tuple[Callable[..., Any], str]] = [
+    (lambda step: None, "but got None; <lambda> gave that at step 0"),
+    (lambda step: "1", "but got '1'"),
+    (lambda step, steps: steps, "but got Steps"),
+    (lambda step: torch.ones(()), "but got tensor"),
+    (lambda step: -1.0, "finite and not negative, at each step from 0 to 7, but got -1.0"),
+    (lambda step: 1.0 - step / 4, "but got -0.25; <lambda> gave that at step 5"),
+    (lambda step: math.nan if step == 3 else 1.0, "but got nan; <lambda> gave that at step 3"),
+    (lambda step: 1j, "but got 1j"),
+]
+
+
+@pytest.mark.parametrize(("schedule", "says"), RATES)
+def test_a_schedule_that_gives_no_rate_is_named_before_the_first_step(schedule: Callable[..., Any], says: str) -> None:
+    made = trainer(schedulers=[schedule])
+    before = weights(made)
+    with pytest.raises(UsageError, match=f"^schedulers must be .*{says}"):
+        made.fit()
+    assert torch.equal(weights(made), before)
+
+
+def test_a_rate_that_is_nan_at_a_step_nobody_looked_at_is_no_divergence() -> None:
+    made = trainer(schedulers=lambda step: math.nan if step == 101 else 1.0, max_duration="1000ba")
+    with pytest.raises(UsageError, match="but got nan; <lambda> gave that at step 101"):
+        made.fit()
+    assert made.state.timestamp.batch == 103
+
+
+def test_an_error_inside_a_schedule_is_the_users_and_says_at_which_step() -> None:
+    made = trainer(schedulers=lambda step: [1.0, 0.5][step])
+    with pytest.raises(IndexError) as e:
+        made.fit()
+    assert e.value.__notes__ == ["a schedule was asked for the learning rate of step 2 of 8"]
+    with pytest.raises(UsageError, match=r"^10tok cannot be counted in steps: the loader does not say"):
+        trainer(schedulers=schedulers.Cosine(warmup="10tok")).fit()

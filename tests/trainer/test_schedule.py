@@ -66,7 +66,7 @@ def test_of_converts_and_scales_every_unit_but_shares_of_the_whole(time: str, at
 
 @pytest.mark.parametrize("time", ["3sec", "1iter", "10tok"])
 def test_of_refuses_what_has_no_steps(time: str) -> None:
-    with pytest.raises(ValueError, match="cannot be counted in steps"):
+    with pytest.raises(UsageError, match="cannot be counted in steps"):
         Steps(300, 100, 32).of(Time.parse(time))
 
 
