@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from expkit.errors import EnvironmentFault
-from expkit.store import compacted, fold
+from expkit.store import compacted, fold, shared
 from expkit.store.atomic import read_json, temporary, write_text
 from expkit.store.compacted import Key
 from expkit.store.fold import Damaged
@@ -86,8 +86,8 @@ def _copy_records(store: Store, sweep: str, replicates: set[tuple[str, int]], ta
             failures = [path.name for path in source.glob("rank*.failure.json")]
             _copy(source, copy, (*_OF_ATTEMPT, *failures))
     references = (read_json(target.provenance(id12, replicate), []) or {} for id12, replicate in replicates)
-    shared = {str(reference["shared"]) for reference in references if "shared" in reference}
-    _copy(layout.root / "provenance", target.root / "provenance", sorted(f"{digest}.json" for digest in shared))
+    documents = shared.files(layout, (reference.get("shared") for reference in references))
+    _copy(layout.root / "provenance", target.root / "provenance", [path.name for path in documents])
 
 
 def _copy(source: Path, target: Path, names: tuple[str, ...] | list[str]) -> None:

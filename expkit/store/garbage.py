@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from expkit.store import notes
+from expkit.store import notes, shared
 from expkit.store.atomic import read_json
 from expkit.store.discard import REMOVED, discard, size
 from expkit.store.find import trials
@@ -61,14 +61,15 @@ def _leftovers(store: Store) -> Iterator[Garbage]:
 
 def _provenance(store: Store) -> Iterator[Garbage]:
     """Shared documents to which no replicate refers any more."""
-    used = {
+    references = (
         (read_json(store.layout.provenance(id12, replicate), []) or {}).get("shared")
         for id12 in trials(store.layout)
         for replicate in store.replicates(id12)
-    }
+    )
+    used = set(shared.files(store.layout, references))
     folder = store.layout.root / "provenance"
     for path in sorted(folder.glob("[!.]*")) if folder.is_dir() else ():
-        if path.stem not in used and _is_quiet(path):
+        if path not in used and _is_quiet(path):
             yield Garbage(path, "no trial refers to it", size(path))
 
 

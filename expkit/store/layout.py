@@ -8,7 +8,7 @@ trials/<id12>/   trial.json  recipe.yaml  notes.json
                      artifacts/  checkpoints/  profile/
 metrics/<hex>.parquet     rows of many finished attempts;  <hex>.json  which, and that the file counts
         index.json        what need not be listed and read again of complete trials;  index-<hex>.parquet
-provenance/<hash>.json    what many replicates share
+provenance/<hash>.json  <hash>.patch    what many replicates share
 """
 
 from __future__ import annotations
@@ -127,6 +127,10 @@ class Layout:
     def shared_provenance(self, digest: str) -> Path:
         """The part of the provenance that many replicates have in common, stored once."""
         return self.root / "provenance" / f"{digest}.json"
+
+    def shared_patch(self, digest: str) -> Path:
+        """What was not committed of the code that many replicates ran, for `git apply`."""
+        return self.root / "provenance" / f"{digest}.patch"
 
     def heartbeat(self, id12: str, replicate: int) -> Path:
         """File whose time of change says that the worker was alive then."""

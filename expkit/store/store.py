@@ -5,8 +5,6 @@ Questions over many trials go to `query.connect`, not here.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -14,13 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from expkit.errors import EnvironmentFault
-from expkit.store import claims, compacted, sweeps
+from expkit.store import claims, compacted, shared, sweeps
 from expkit.store.atomic import Unreadable, read_json, sync_folder, write_json, write_text
 from expkit.store.claims import Claim
 from expkit.store.layout import Layout
 from expkit.store.owner import Owner
 from expkit.store.records import FINAL, SCHEMA_VERSION, PlanRow, Status, TrialRecord, now_utc
-from expkit.store.strict import strict
 
 R = TypeVar("R", TrialRecord, Status)
 CLAIMABLE = frozenset({"pending", "claimed", "interrupted", "lost", "failed", "diverged"})
@@ -117,22 +114,14 @@ class Store:
 
     def write_provenance(self, id12: str, replicate: int, document: Mapping[str, Any], **own: Any) -> None:
         """Keep what was run where: `document` is stored once under its hash, `own` is this replicate's alone."""
-        text = json.dumps(strict(document), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=1)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        shared = self.layout.shared_provenance(digest)
-        if not shared.exists():
-            write_text(shared, text + "\n")
-        record = {"schema_version": SCHEMA_VERSION, "shared": digest, **own}
-        write_json(self.layout.provenance(id12, replicate), record)
-        if not shared.exists():  # garbage until now, and collected as such
-            write_text(shared, text + "\n")
+        digest = shared.write(self.layout, document)
+        write_json(self.layout.provenance(id12, replicate), {"schema_version": SCHEMA_VERSION, "shared": digest, **own})
+        shared.write(self.layout, document)  # garbage until now, and it may have been collected as such
 
     def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]:
         """The shared document with this replicate's own entries over it; empty where nothing was written."""
         own = read_json(self.layout.provenance(id12, replicate), self.set_aside) or {}
-        digest = own.pop("shared", None)
-        shared = read_json(self.layout.shared_provenance(digest), self.set_aside) if isinstance(digest, str) else None
-        return {**(shared or {}), **own}
+        return {**shared.read(self.layout, own.pop("shared", None), self.set_aside), **own}
 
     def heartbeat(self, id12: str, replicate: int) -> None:
         """Say that this replicate's worker is alive, for readers on other hosts; call every HEARTBEAT_S."""
