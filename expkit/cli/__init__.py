@@ -16,7 +16,7 @@ from expkit.errors import ExpkitError, Interruption
 
 COMMANDS = {
     "Run": ("run", "sweep", "pilot", "rerun", "launch"),
-    "Look": ("status", "report", "query", "show", "logs", "why", "diff"),
+    "Look": ("status", "report", "query", "sql", "show", "logs", "why", "diff"),
     "Keep house": ("export", "load", "tag", "note", "rm", "gc", "compact", "verify"),
     "Prepare": ("check", "plan", "list", "explain", "schema"),
 }

@@ -11,6 +11,8 @@ from expkit.store.records import CONTENTION_RATIO
 
 AXES = ("train_s", "cpu_s", "wall_s", "batch", "epoch", "sample", "token")
 """What a series may be plotted over; the first three are clocks."""
+MODES = ("max", "min")
+RULES = ("sustained", "first", "to_end", "median3")
 
 
 def _axis(parameter: str) -> str:
@@ -26,10 +28,10 @@ _GOAL = """CASE WHEN isfinite(target::DOUBLE) THEN CASE mode WHEN 'min' THEN -(t
       ELSE error('a target must be a finite number, but got ' || target) END"""
 _MEDIAN = """CASE j WHEN 1 THEN p.z WHEN 2 THEN (steps[1].z + steps[2].z) / 2 ELSE greatest(
         least(p.z, steps[j - 1].z), least(greatest(p.z, steps[j - 1].z), steps[j - 2].z)) END"""
-_START = """CASE rule WHEN 'sustained' THEN position('11' IN there || '1')
+_START = f"""CASE rule WHEN 'sustained' THEN position('11' IN there || '1')
       WHEN 'first' THEN position('1' IN there) WHEN 'median3' THEN position('1' IN there)
       WHEN 'to_end' THEN CASE WHEN there LIKE '%1' THEN length(rtrim(there, '1')) + 1 ELSE 0 END
-      ELSE error('unknown rule ' || rule || '; there are: sustained, first, to_end, median3') END"""
+      ELSE error('unknown rule ' || rule || '; there are: {", ".join(RULES)}') END"""
 _KNOWN = "CASE rule WHEN 'sustained' THEN least(j + 1, n) WHEN 'to_end' THEN n ELSE j END"
 
 TIME_TO_TARGET = f"""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from expkit.store.columns import meaning
 from expkit.store.views import VIEWS, View
+
+if TYPE_CHECKING:
+    from expkit.store.query import Connection
 
 INTRODUCTION = """\
 # Views and macros
@@ -58,12 +61,12 @@ def described() -> list[Described]:
     from expkit.store.query import connect
 
     with tempfile.TemporaryDirectory() as nowhere, connect(Path(nowhere)) as con:
-        found = []
-        for view in VIEWS:
-            rows = con.rows(f"DESCRIBE SELECT * FROM {view.call}")  # noqa: S608  # a call of ours
-            columns = (Column(r["column_name"], r["column_type"], meaning(view.name, r["column_name"])) for r in rows)
-            found.append(Described(view, tuple(columns)))
-    return found
+        return [Described(view, tuple(_columns(con, view))) for view in VIEWS]
+
+
+def _columns(con: Connection, view: View) -> Iterator[Column]:
+    for row in con.rows(f"DESCRIBE SELECT * FROM {view.call}"):  # noqa: S608  # a call of ours
+        yield Column(row["column_name"], row["column_type"], meaning(view.name, row["column_name"]))
 
 
 def as_text(views: Iterable[Described]) -> str:

@@ -74,5 +74,8 @@ class Terminal:
         data = b""
         with contextlib.suppress(OSError):  # the other side was closed
             data = os.read(self._ours, 65536)
-        self.shown = _CONTROL.sub("", self.shown + data.decode(errors="replace"))
+        end = len(self.shown) - 20  # a sequence may have come in two pieces
+        self.shown = self.shown[: max(0, end)] + _CONTROL.sub(
+            "", self.shown[max(0, end) :] + data.decode(errors="replace")
+        )
         return bool(data)
