@@ -141,7 +141,7 @@ def write_report(store: Store, name: str) -> Path:
     from expkit.report.write import write_report as write_faces
     from expkit.store.query import connect
 
-    with connect(store.layout.root) as con:
+    with connect(store.layout.root, thorough=True) as con:  # what it claims must be what was measured
         return write_faces(summarise(con, name), store.layout.report(name)).html
 
 

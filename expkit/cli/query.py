@@ -39,6 +39,9 @@ def query(
     ] = None,
     json: Json = False,
     schema: Annotated[bool, typer.Option("--schema", help="Show all views and macros, each with an example.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="First look at every byte of the metrics; what was changed is left out.")
+    ] = False,
     time_limit: TimeLimit = None,
     memory_limit: MemoryLimit = None,
     threads: Threads = None,
@@ -60,7 +63,7 @@ def query(
         from expkit.errors import UsageError
 
         raise UsageError(f"{asked} is no text for a terminal; name a file with -o, or pipe it")
-    with connect(runs_dir, limits(time_limit, memory_limit, threads)) as connection:
+    with connect(runs_dir, limits(time_limit, memory_limit, threads), thorough=verify) as connection:
         try:
             rows = _answer(connection, text, values, asked, output)
         finally:

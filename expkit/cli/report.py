@@ -65,7 +65,7 @@ def report(
 
     store = Store(runs_dir)
     name = find_sweep(store, sweep)
-    with connect(runs_dir) as con:
+    with connect(runs_dir, thorough=True) as con:  # what it claims must be what was measured
         summary = summarise(con, name, target=target, metric=metric, baseline=baseline)
         for unreadable in con.set_aside:
             say(f"set aside: {unreadable}")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from expkit.errors import EnvironmentFault
-from expkit.store import seal
+from expkit.store import scan, seal
 from expkit.store.atomic import sync_folder, write_bytes
 from expkit.store.compacted import Key
 from expkit.store.layout import Layout, Parts
@@ -60,13 +60,25 @@ def read(path: Path) -> pa.Table:
 def damage(path: Path) -> str | None:
     """How a metrics file is not as it was written, None where it is; a sealed one is not decoded for it."""
     try:
-        end, _ = seal.tail(path)
-        if usable(str(path), METRICS_SCHEMA_VERSION) is None and end.startswith(seal.MARK):
-            whole = seal.data_is_whole(path.read_bytes())
-            return None if whole else "was changed since it was written: its data and its seal disagree"
-        read(path)
-    except (OSError, ValueError, Damaged) as e:
-        return e.reason if isinstance(e, Damaged) else str(e)
+        reason = scan.damage(str(path), METRICS_SCHEMA_VERSION)
+        if reason is None and not seal.has_seal(path.read_bytes()):
+            read(path)
+    except OSError as e:
+        return f"cannot be read ({e.strerror})"
+    except Damaged as e:
+        return e.reason
+    return reason
+
+
+def misplaced(path: Path, key: Key) -> str | None:
+    """How a file in this attempt's folder is of another one, told from its footer alone."""
+    metadata = pq.read_metadata(path)
+    for name, value in zip(Key._fields, key, strict=True):
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(SCHEMA.names.index(name)).statistics
+            for found in (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else ():
+                if found != value:
+                    return f"holds rows of another {name}: {found}"
     return None
 
 

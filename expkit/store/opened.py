@@ -39,10 +39,10 @@ LOCK = (
 class Opened:
     """What `look` found, with all views over it."""
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, *, thorough: bool = False) -> None:
         self._store = store
         self._looked = time.time()
-        self._look = look(store.layout, METRICS_SCHEMA_VERSION, store.set_aside)
+        self._look = look(store.layout, METRICS_SCHEMA_VERSION, store.set_aside, thorough=thorough)
         self._loaders = self._lazy()
         self.con = duckdb.connect(":memory:")
         _limit(self.con, limits)

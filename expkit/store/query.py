@@ -28,16 +28,22 @@ ROWS_AT_ONCE = 122_880
 """Rows of a batch of a streamed answer; of a row group where it becomes a parquet file."""
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\b", re.IGNORECASE)
 _MEANT = re.compile(r'Did you mean ".*?"\?')
+_OF_QUESTIONS = re.compile(
+    r"(Binder|Catalog|Conversion|Constraint|Dependency|INTERRUPT|Invalid Input|Invalid Type|Mismatch Type"
+    r"|Not implemented|Out of Memory|Out of Range|Parameter Not \w+|Parser|Permission|Settings|Syntax) Error"
+)
+"""Kinds of errors that a question brings about; what damaged files do has others, or none."""
 _NAMES = [view.name for view in VIEWS]
 
 
 class Connection:
     """A runs folder as it was when this was made. Close it, or use it in a `with`."""
 
-    def __init__(self, root: Path, limits: Limits = UNLIMITED) -> None:
+    def __init__(self, root: Path, limits: Limits = UNLIMITED, *, thorough: bool = False) -> None:
         self._store = Store(root)
         self._limits = limits
-        self._opened = Opened(self._store, limits)
+        self._thorough = thorough
+        self._opened = Opened(self._store, limits, thorough=thorough)
 
     @property
     def store(self) -> Store:
@@ -73,7 +79,7 @@ class Connection:
     def reopen(self) -> None:
         """Show the store as it is now."""
         self._opened.con.close()
-        self._opened = Opened(self._store, self._limits)
+        self._opened = Opened(self._store, self._limits, thorough=self._thorough)
 
     def interrupt(self) -> None:
         """Stop the running query, from another thread."""
@@ -94,10 +100,13 @@ class Connection:
             try:
                 return take(self._opened.relation(sql, params))
             except _FAILED as e:
-                if self._opened.is_whole():
+                damaged = self._opened.is_whole() and _of_a_file(e) and not self._thorough
+                if self._opened.is_whole() and not damaged:
                     raise _said(e) from None
                 if not again:
-                    raise QueryError("files were moved while they were read; ask again") from None
+                    said = f"a metrics file is damaged ({guard.first_lines(e)}); --verify leaves out what is, by name"
+                    raise QueryError(said if damaged else "files were moved while they were read; ask again") from None
+                self._thorough |= damaged
             self.reopen()
             try:
                 return take(self._opened.relation(sql, params))
@@ -133,6 +142,12 @@ def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
+def _of_a_file(error: Exception) -> bool:
+    """Whether it may come from what stands in a metrics file, and not from the question."""
+    text = str(error)
+    return not _OF_QUESTIONS.match(text) or "Failed to read file" in text or "Parquet" in text
+
+
 def _said(error: Exception) -> ExpkitError:
     text = _MEANT.sub(_ours, guard.first_lines(error))
     if str(error).startswith("Out of Memory Error"):
@@ -159,6 +174,10 @@ def _of_users(listing: pa.Table) -> pa.Table:
     return listing.filter(pa.array([not name.startswith("_") for name in listing["name"].to_pylist()], pa.bool_()))
 
 
-def connect(root: Path, limits: Limits = UNLIMITED) -> Connection:
-    """Open a runs folder for questions. A folder that is empty or missing has all views, without rows."""
-    return Connection(Path(root).absolute(), limits)
+def connect(root: Path, limits: Limits = UNLIMITED, *, thorough: bool = False) -> Connection:
+    """Open a runs folder for questions. A folder that is empty or missing has all views, without rows.
+
+    `thorough` leaves out metrics files that are not as they were written, by name; it takes a second a gigabyte.
+    Without it changed bytes are noticed where a query trips over them.
+    """
+    return Connection(Path(root).absolute(), limits, thorough=thorough)

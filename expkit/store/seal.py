@@ -56,6 +56,12 @@ def footer_is_whole(end: bytes) -> bool:
     return seal.startswith(MARK) and seal.endswith(hashlib.sha256(footer).digest())
 
 
+def has_seal(parquet: bytes) -> bool:
+    """Whether a whole file has a seal, right or wrong."""
+    begin = len(parquet) - _TAIL - _footer_length(parquet) - SIZE
+    return begin > 0 and parquet[begin:].startswith(MARK)
+
+
 def data_is_whole(parquet: bytes) -> bool:
     """Whether the bytes before the seal of a sealed file are those that it was made for."""
     begin = len(parquet) - _TAIL - _footer_length(parquet) - SIZE

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from expkit.store import compacted, notes, seal, tables
 from expkit.store.atomic import Unreadable, read_json
-from expkit.store.fold import damage
-from expkit.store.layout import INDEX_TABLE, Layout
+from expkit.store.compacted import Key
+from expkit.store.fold import damage, misplaced
+from expkit.store.layout import INDEX_TABLE, Layout, Parts
 from expkit.store.scan import Found, metrics_of, missing, scan
 from expkit.store.store import Store
 
@@ -62,7 +63,9 @@ def _metrics(layout: Layout, f: Found) -> Iterator[tuple[Path, str | None]]:
         folder = layout.attempt(f.id12, f.replicate, attempt)
         paths = metrics_of(folder)
         for path in map(Path, paths):
-            reason = damage(path)
+            parts = Parts.of(path.name)
+            assert parts is not None
+            reason = damage(path) or misplaced(path, Key(f.id12, f.replicate, attempt, parts.rank))
             if reason is None or path.exists():  # folded while we looked
                 yield path, reason
         yield from ((Layout.metrics(folder, gap.rank, gap.first), "is missing") for gap in missing(paths))

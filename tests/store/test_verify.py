@@ -68,6 +68,8 @@ def test_what_is_no_record_and_what_is_missing(store: Store, made: Synthetic) ->
     shutil.copy(layout.trial_record(none), layout.trial_record(ema))
     layout.settings("ablate").write_text("[]")
     layout.metrics(layout.attempt(none, 0, 1), 0, 0).unlink()
+    alien = layout.metrics(layout.attempt(ema, 0, 1), 0, 0)
+    shutil.copy(layout.metrics(layout.attempt(none, 1, 1), 0, 0), alien)
     events = layout.events(layout.attempt(none, 1, 1))
     events.write_text(events.read_text() + "{")
     assert damaged(store) == {
@@ -77,9 +79,10 @@ def test_what_is_no_record_and_what_is_missing(store: Store, made: Synthetic) ->
         layout.trial_record(ema): f"is the record of trial {none}, in the folder of another",
         layout.settings("ablate"): "holds no record but list",
         layout.attempts(none, 0): "has no metrics, though its status tells of some",
+        alien: f"holds rows of another id: {none}",
         events: "1 of 3 lines cannot be read",
     }  # fmt: skip
-    assert set(damaged(store, {ema})) == {layout.trial_record(ema)}
+    assert set(damaged(store, {ema})) == {layout.trial_record(ema), alien}
 
 
 def test_a_part_that_is_missing_and_a_compacted_file_that_is(store: Store, made: Synthetic) -> None:
