@@ -46,10 +46,12 @@ def sizes_of_pair(batch: Any) -> tuple[int, int] | None:
 
     What is asked here takes a microsecond, which the questions to a tree do not: every step begins with it.
     """
-    if not _is_pair(batch):
+    if type(batch) is not tuple or len(batch) != 2:
         return None
     inputs, targets = batch
-    if not inputs.ndim or not targets.ndim or inputs.shape[0] != targets.shape[0]:
+    if not (type(inputs) is type(targets) is Tensor and inputs.ndim and targets.ndim):
+        return None
+    if inputs.shape[0] != targets.shape[0]:
         return None
     return inputs.shape[0], inputs.numel() if inputs.ndim == 2 and not inputs.dtype.is_floating_point else 0
 

@@ -31,7 +31,10 @@ def forward(state: State) -> Any:
     calls = state.calls
     if calls is None or calls.model is not state.model:
         calls = _calls(state)
-    return calls(state.batch, state.data.layout)
+    batch, layout = state.batch, state.data.layout
+    if type(batch) is tuple and layout.inputs_at is None and calls.takes_inputs:  # as most do: the short way
+        return calls.model(batch[0])
+    return calls(batch, layout)
 
 
 def eval_forward(state: State, outputs: Any = None) -> Any:
@@ -113,13 +116,14 @@ class Calls:
         self._names = by_name
         self._needed = {p.name for p in taken if p.default is Parameter.empty} - open_ended
         self._takes_all = not by_name and any(p.kind is Parameter.VAR_KEYWORD for p in taken)
-        self._takes_batch = self._first == "batch" and takes_batch(getattr(model, "loss", None))
+        self.takes_inputs = self._first != "batch" or not takes_batch(getattr(model, "loss", None))
+        """Whether a tuple's inputs are what it is called with, and not the batch."""
 
     def __call__(self, batch: Any, layout: Layout) -> Any:
         """Outputs for a batch."""
-        if self._takes_batch:
+        if not self.takes_inputs:
             return self.model(batch)
-        if type(batch) is not tuple and isinstance(batch, Mapping):  # asking a tuple costs a microsecond
+        if isinstance(batch, Mapping):
             return self._with_keys(batch, layout)
         return self.model(layout.inputs(batch))
 

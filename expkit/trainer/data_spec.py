@@ -88,8 +88,11 @@ class DataSpec:
 
     def received(self, batch: Any, device: torch.device) -> tuple[Any, int, int]:
         """A batch of the loader, transformed and on the device, with its samples and tokens."""
-        batch = trees.to_device(self.transformed(batch) if self.batch_transforms else batch, device)
+        if self.batch_transforms:
+            batch = self.transformed(batch)
         sizes = trees.sizes_of_pair(batch) if self._counts_pairs else None
+        if not sizes or not (batch[0].device == device == batch[1].device):
+            batch = trees.to_device(batch, device)
         return (batch, *(sizes or (self.num_samples(batch), self.num_tokens(batch))))
 
     def transformed(self, batch: Any) -> Any:

@@ -154,7 +154,8 @@ def _batch(state: State, engine: Engine, loop: Loop) -> None:
     fire(BATCH_CHECKPOINT)
     if ranks and ranks.may_stop:
         ranks.settle()
-    _leave_if_asked(ranks.interruption if ranks else loop.step.interruption)
+    if asked := ranks.interruption if ranks else loop.step.interruption:
+        raise asked
 
 
 def _evaluate(state: State, engine: Engine, due: Callable[[str], bool], loop: Loop) -> None:

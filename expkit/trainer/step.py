@@ -66,7 +66,10 @@ class Step:
         else:
             self._gradients(samples, tokens)
             self._clocks.switch("optimizer_s")
-            self._optimize()
+            if self.scaler is None:
+                state.optimizer.step()
+            else:
+                self._step_scaled(self.scaler)
         if self._reads_loss:
             state.train_loss = state.loss.item()  # waits for the accelerator
             if not math.isfinite(state.train_loss):
@@ -157,13 +160,11 @@ class Step:
             return [(part, math.nan) for part in parts]
         return [(part, weight / self._weight) for part, weight in zip(parts, weights, strict=True) if weight]
 
-    def _optimize(self) -> None:
-        state, engine = self._state, self._engine
-        if self.scaler is None:
-            state.optimizer.step()
-        elif not self.scaler.step(state.optimizer):
+    def _step_scaled(self, scaler: Scaler) -> None:
+        engine = self._engine
+        if not scaler.step(self._state.optimizer):
             before = engine.clocks.switch("callbacks_s")
-            engine.logger.log_event("skipped_step", {"scale": self.scaler.scale, "skipped": self.scaler.skipped})
+            engine.logger.log_event("skipped_step", {"scale": scaler.scale, "skipped": scaler.skipped})
             engine.clocks.switch(before)
 
 
