@@ -17,6 +17,7 @@ from expkit.trainer.engine import Engine
 from expkit.trainer.event import Event
 from expkit.trainer.losses import loss, refuse_late_targets
 from expkit.trainer.microbatch import Search
+from expkit.trainer.optimizer_calls import forget_gradients, step
 from expkit.trainer.precision import Scaler, autocast
 from expkit.trainer.ranks import Ranks
 from expkit.trainer.state import State
@@ -67,7 +68,7 @@ class Step:
             self._gradients(samples, tokens)
             self._clocks.switch("optimizer_s")
             if self.scaler is None:
-                state.optimizer.step()
+                step(state.optimizer)
             else:
                 self._step_scaled(self.scaler)
         if self._reads_loss:
@@ -94,7 +95,7 @@ class Step:
     def _accumulated(self) -> Any:
         """One microbatch after another; gives the loss of this rank's part, None where it has no samples."""
         state, fire, switch = self._state, self._engine.fire, self._clocks.switch
-        _forget_gradients(state.optimizer)
+        forget_gradients(state.optimizer)
         parts = self._parts()
         state.num_microbatches = len(parts)
         total: Any = None
@@ -166,12 +167,6 @@ class Step:
             before = engine.clocks.switch("callbacks_s")
             engine.logger.log_event("skipped_step", {"scale": scaler.scale, "skipped": scaler.skipped})
             engine.clocks.switch(before)
-
-
-def _forget_gradients(optimizer: torch.optim.Optimizer) -> None:
-    for group in optimizer.param_groups:  # what optimizer.zero_grad() does, without its 10 us of bookkeeping
-        for parameter in group["params"]:
-            parameter.grad = None
 
 
 def _add(total: dict[str, Any], losses: Mapping[str, Any], weight: float) -> None:
