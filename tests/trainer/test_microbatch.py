@@ -28,6 +28,7 @@ from expkit.trainer.out_of_memory import is_out_of_memory
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, batches, trainer
 
+pytestmark = pytest.mark.filterwarnings("ignore:training writes into the batches")  # as Greedy and Draws do
 ROOT = Path(__file__).parents[2]
 CPU = RuntimeError(
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
