@@ -18,6 +18,7 @@ import torch
 from expkit.errors import Interruption
 from expkit.trainer.batch import tensors
 from expkit.trainer.checkpoint import checks
+from expkit.trainer.diagnosis import explain
 from expkit.trainer.keyed import KeyedLoader, can_be_keyed
 from expkit.trainer.loader_failure import end_workers, has_workers, raise_failure_of
 from expkit.trainer.logger import Logger
@@ -82,6 +83,7 @@ class Epochs:
                 self._remember()
             self.close(state)
             raise_failure_of(e, state.timestamp)
+            explain(e, state)
             raise
         if self._skips or self._stateful or has_workers(self._iterator):
             self._remember()

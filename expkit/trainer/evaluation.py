@@ -14,6 +14,7 @@ from expkit.trainer.calling import eval_forward, update_metrics
 from expkit.trainer.data_spec import DataSpec
 from expkit.trainer.default_metrics import agree, fitting
 from expkit.trainer.devices import synchronize
+from expkit.trainer.diagnosis import explain
 from expkit.trainer.engine import Engine
 from expkit.trainer.evaluator import Evaluation, values_of
 from expkit.trainer.event import Event
@@ -73,6 +74,7 @@ def batches_of(state: State, subset: int | None) -> Iterator[Iterator[Any]]:
     except BaseException as e:
         end_workers(iterator, loader)
         raise_failure_of(e, state.timestamp)
+        explain(e, state)
         raise
 
 

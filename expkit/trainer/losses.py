@@ -145,7 +145,10 @@ def _parts(given: Any, device: torch.device) -> dict[str, Tensor]:
     if not isinstance(given, (Mapping, tuple, list)) or not given:
         raise ExpkitError(f"a loss is a scalar tensor, or a tuple or dict of them, but got {type(given).__name__}")
     named = given.items() if isinstance(given, Mapping) else enumerate(given)
-    parts = {str(name): torch.as_tensor(part, device=device) for name, part in named}
+    try:
+        parts = {str(name): torch.as_tensor(part, device=device) for name, part in named}
+    except (TypeError, ValueError):
+        raise ExpkitError(f"the parts of a loss are scalar tensors or numbers, but got {given!r:.200}") from None
     for name, part in parts.items():
         if part.ndim:
             raise ExpkitError(f"loss {name!r} must be a scalar, the mean over samples, but its shape is "

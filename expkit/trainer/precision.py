@@ -39,6 +39,12 @@ def refuse_autocast_around() -> None:
         raise UsageError("the trainer must not run inside torch.autocast; leave it out, precision= says what is used")
 
 
+def refuse_no_gradients() -> None:
+    """UsageError inside torch.no_grad or torch.inference_mode of the user's."""
+    if not torch.is_grad_enabled():
+        raise UsageError("fit must not run inside torch.no_grad() or torch.inference_mode(): nothing could be trained")
+
+
 def check_precision(precision: str, device: torch.device) -> None:
     """UsageError for numbers that are not offered, or not on this device."""
     if not isinstance(precision, str):

@@ -59,7 +59,7 @@ from expkit.trainer.parts import (
     seconds_of,
     steps_of,
 )
-from expkit.trainer.precision import check_precision, refuse_autocast_around, scaler_of
+from expkit.trainer.precision import check_precision, refuse_autocast_around, refuse_no_gradients, scaler_of
 from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import OPEN_ENDED, Factor
@@ -250,6 +250,7 @@ class Trainer:
         """
         state = self._state
         self._refuse_if_closed("train")
+        refuse_no_gradients()
         if not self._fits.begin(duration, until):
             return
         if state.max_duration.unit in OPEN_ENDED:  # only the step that comes is known

@@ -91,7 +91,10 @@ def test_what_collates_may_raise_too() -> None:
 def test_in_the_main_process_the_error_is_the_data_sets_own_and_names_the_sample() -> None:
     with pytest.raises(ValueError, match="not an image") as caught:
         trainer(train_dataloader=data.DataLoader(Trouble(raises), 6)).fit()
-    assert caught.value.__notes__ == ["while loading sample 14"]
+    assert caught.value.__notes__ == [
+        "while loading sample 14",
+        "in epoch 0, after 2 batches of it, while its data were loaded",
+    ]
 
 
 @pytest.mark.parametrize(

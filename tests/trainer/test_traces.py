@@ -105,7 +105,7 @@ def test_a_logger_that_cannot_take_them_does_not_hide_the_first_error() -> None:
     t = trainer(algorithms=[LossBender()], callbacks=[Boom()], loggers=[Full()])
     with pytest.raises(ZeroDivisionError) as caught:
         t.fit()
-    assert "disk full" in caught.value.__notes__[0]
+    assert "disk full" in caught.value.__notes__[1]
 
 
 def test_a_training_without_algorithms_has_none() -> None:
