@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from expkit.errors import TrialFailure, UsageError
 from expkit.launch import targets
@@ -27,7 +28,7 @@ from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
-from expkit.store.records import FINAL, PlanRow
+from expkit.store.records import FINAL, PlanRow, now_utc
 from expkit.store.store import Store
 
 
@@ -236,6 +237,8 @@ def _or_nan(value: float | None) -> float:
 def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target | None) -> None:
     """What the store keeps of a sweep: its file, its plan, its target, and what its report needs to know."""
     primary, report = sweep.recipe.metrics.primary, sweep.report
+    terms = {"seeds": list(sweep.seeds), "metric": primary.name, "mode": primary.mode, "clock": report.clock,
+             "non_inferiority": report.non_inferiority}  # fmt: skip
     rows = plan.rows(store.read_plan(sweep.name), target["hash"] if target else None)
     rows += _pilot_rows(sweep, store, target)
     store.write_plan(sweep.name, sweep.text, rows, file=str(sweep.path))
@@ -251,9 +254,17 @@ def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target 
         "timing": sweep.run.timing,
         "seeds": list(sweep.seeds),
         "candidates": [candidate.label for candidate in sweep.candidates],
+        "named": _named(store.sweep_settings(sweep.name).get("named") or [], terms),
     })  # fmt: skip
     if target:
         store.write_target(sweep.name, target)
+
+
+def _named(before: list[dict[str, Any]], terms: dict[str, Any]) -> list[dict[str, Any]]:
+    """The terms each time they changed, oldest first, with the moment: what a report calls fixed in advance."""
+    if before and {key: before[-1].get(key) for key in terms} == terms:
+        return before
+    return [*before, {"utc": now_utc(), **terms}]
 
 
 def _pilot_rows(sweep: Sweep, store: Store, target: Target | None) -> list[PlanRow]:

@@ -156,6 +156,8 @@ class Guard:
     light: Light
     number: float | None
     sentence: str
+    checked: bool = True
+    """False where the store lacks what the guard needs: the light is amber then, and the sentence says what lacks."""
 
 
 @dataclass(frozen=True)

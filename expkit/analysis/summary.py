@@ -10,17 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from expkit.analysis import guards, speedup, terms
+from expkit.analysis import speedup, terms
 from expkit.analysis.arms import arms
-from expkit.analysis.attainment import attained, first_ended
+from expkit.analysis.attainment import attained
 from expkit.analysis.budgets import equal_quality
 from expkit.analysis.credit import effects
 from expkit.analysis.curves import curve
 from expkit.analysis.fronts import fronts
+from expkit.analysis.guards import every, light, machine
+from expkit.analysis.guards.tables import Tables, tables
 from expkit.analysis.headline import headline, noise_sentence
-from expkit.analysis.load import Sweep, Views, git_silent, load, of_sweep, recorded_metrics, settings, sweep_row
-from expkit.analysis.model import SCHEMA_VERSION, Failure, Guard, Noise, Summary, TargetInfo, TrialRow
-from expkit.analysis.noise import Floor, aa_floor
+from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
+from expkit.analysis.model import SCHEMA_VERSION, Failure, Noise, Summary, TrialRow
+from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
 from expkit.analysis.replicate import Replicate
 from expkit.analysis.reproduce import statements
@@ -51,12 +53,14 @@ def summarise(
     grid = tuple(r for r in data.replicates if r.role in COMPARED)
     base = terms.baseline_set(asked, wanted, grid)
     info = terms.target_info(data, wanted, name, mode, asked, base)
-    clock, clock_sentence = guards.headline_clock(grid, wanted.clock)
+    clock, clock_sentence = machine.headline_clock(grid, wanted.clock)
     study = Study(
         grid, name, mode, clock, _other(clock, wanted.clock), wanted.ci, terms.delta(name, wanted), base,
         attained(data.series, info.value, info.ladder, mode, clock),
     )  # fmt: skip
-    return _summary(con, data, study, info, wanted.clock, clock_sentence)
+    floor = aa_floor(*aa_pairs(study.replicates, study.clock))
+    looked = tables(con, data, study, info, floor, other_terms=asked != Asked())
+    return _summary(con, looked, wanted.clock, clock_sentence)
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
@@ -66,12 +70,10 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
     return plain
 
 
-def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested: str, clock_sentence: str) -> Summary:
-    floor = aa_floor(*aa_pairs(study.replicates, study.clock))
-    silent = git_silent(con, study.replicates)
-    of_files = guards.files(study.replicates, *of_sweep(con, data))
-    found = _guards(study, info, floor, guards.one_code(study.replicates, silent), of_files)
-    red = guards.red(found)
+def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) -> Summary:
+    data, study, info, floor = looked.data, looked.study, looked.info, looked.floor
+    found = every.look(looked)
+    red = light.red(found)
     judged = arms(study, floor, red)
     credit = effects(study, floor)
     states = Counter(r.state for r in study.replicates)
@@ -100,7 +102,7 @@ def _summary(con: Views, data: Sweep, study: Study, info: TargetInfo, requested:
         guards=found,
         failures=tuple(_failure(r) for r in data.replicates if r.state in _LOST),
         trials=tuple(_trial_row(r) for r in data.replicates),
-        provenance=_provenance(con, data, silent),
+        provenance=_provenance(con, data, looked.silent),
         sql=statements(data.name, study),
         headline=headline(study, judged, credit, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
@@ -115,22 +117,6 @@ def _other(clock: str, requested: str) -> str:
     if clock != requested:
         return requested
     return "train_s" if clock == "cpu_s" else "cpu_s"
-
-
-def _guards(study: Study, info: TargetInfo, floor: Floor, *of_store: Guard) -> tuple[Guard, ...]:
-    grid = study.replicates
-    ended = first_ended(grid)
-    crossings = [study.attained.of(r) for r in ended if r.complete]
-    looked_at = len(ended) if crossings else 0  # a sweep that only failed says nothing about its target
-    found = [guards.target_before_data(info)]
-    if any(r.complete for r in grid):
-        found.append(guards.aa_floor(floor, study.clock))
-    found += [guards.contention(grid, study.clock), *(guard(grid) for guard in guards.OF_REPLICATES)]
-    done = {r.arm for r in grid if r.complete}
-    found += [*of_store, guards.methods_effective({arm: idle for arm, idle in study.idle.items() if arm in done})]
-    if info.value is not None:
-        found += [guards.resolution(crossings), guards.hits(sum(c.hit for c in crossings), looked_at)]
-    return tuple(found)
 
 
 def _noise(study: Study) -> tuple[Noise, ...]:

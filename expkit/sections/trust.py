@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,6 +14,7 @@ from expkit.report.section import Section
 LIGHTS: dict[str, tuple[str, Tone]] = {
     "red": ("✕ red", "bad"),
     "amber": ("! amber", "warn"),
+    "not checked": ("? not checked", "quiet"),
     "green": ("✓ green", "good"),
 }
 COLUMNS = (
@@ -33,15 +35,22 @@ class Trust(Section):
         if not summary.guards:
             return []
         order = list(LIGHTS)
-        guards = sorted(summary.guards, key=lambda guard: order.index(guard.light))
-        counts = {light: sum(g.light == light for g in guards) for light in order}
-        caption = ", ".join(f"{number} {light}" for light, number in counts.items() if number)
-        note = "Red withholds the headline; amber is something to know."
+        guards = sorted(summary.guards, key=lambda guard: order.index(_light(guard)))
+        counts = Counter(map(_light, guards))
+        caption = ", ".join(f"{counts[light]} {light}" for light in order if counts[light])
+        note = (
+            "Red withholds the headline; amber is something to know; not checked: the store lacks what it would take. "
+            "expkit explain guards says what each looks for."
+        )
         return [Table(COLUMNS, tuple(map(_row, guards)), caption, note)]
 
 
+def _light(guard: Guard) -> str:
+    return guard.light if guard.checked else "not checked"
+
+
 def _row(guard: Guard) -> dict[str, Cell]:
-    text, tone = LIGHTS[guard.light]
+    text, tone = LIGHTS[_light(guard)]
     return {
         "light": Cell(text, tone=tone),
         "guard": Cell(guard.name),

@@ -200,7 +200,7 @@ def test_one_seed_has_no_interval_and_no_pairs(tmp_path: Path) -> None:
     found = summary_of(tmp_path, seeds=[17])
     ema = arm(found, "ema")
     assert (ema.verdict, ema.speedup.n, ema.speedup.lo) == ("NO PAIRS", 1, None)
-    assert found.withheld == ("noise floor",)
+    assert found.withheld == ("noise floor", "seeds")
 
 
 def test_a_target_that_nobody_reaches(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ def test_user_report_24_blurpool_without_convolutions_is_flagged_and_listed_apar
     assert arms["blurpool"]["verdict"] == "NO EFFECT BY CONSTRUCTION"
     assert arms["blurpool+ema"]["equals"] == "ema"
     assert arms["ema"]["verdict"] != "NO EFFECT BY CONSTRUCTION"
-    (guard,) = [guard for guard in summary["guards"] if "blurpool" in guard["sentence"]]
+    (guard,) = [guard for guard in summary["guards"] if guard["name"] == "methods applied"]
+    assert "blurpool" in guard["sentence"]
     assert guard["light"] != "green"
     page = lab.call("report", "blur", "--format", "md").stdout
     assert "equals ema" in page and "blurpool" in page
