@@ -21,7 +21,7 @@ from expkit.errors import UsageError
 from expkit.store import guard, tables
 from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
 from expkit.store.running import Limits
-from expkit.store.scan import look
+from expkit.store.scan import TRIES, look
 from expkit.store.store import Store
 from expkit.store.sweeps import plan_schema
 from expkit.store.views import STITCHED, VIEWS, WHOLE
@@ -41,12 +41,19 @@ class Opened:
 
     def __init__(self, store: Store, limits: Limits, *, thorough: bool = False) -> None:
         self._store = store
-        self._looked = time.time()
-        self._look = look(store.layout, METRICS_SCHEMA_VERSION, store.set_aside, thorough=thorough)
-        self._loaders = self._lazy()
-        self.con = duckdb.connect(":memory:")
-        _limit(self.con, limits)
-        self._make_views()
+        for last_try in (*[False] * (TRIES - 1), True):
+            self._looked = time.time()
+            self._look = look(store.layout, METRICS_SCHEMA_VERSION, store.set_aside, thorough=thorough)
+            self._loaders = self._lazy()
+            self.con = duckdb.connect(":memory:")
+            _limit(self.con, limits)
+            try:
+                self._make_views()
+                break
+            except duckdb.IOException:  # views are bound when they are made, and that opens a file
+                self.con.close()
+                if last_try or self.is_whole():
+                    raise
         for statement in LOCK:
             self.con.execute(statement)
 

@@ -18,6 +18,7 @@ WRITER = """
 import hashlib, itertools, sys, time
 from pathlib import Path
 from expkit.store import metrics
+from expkit.store.compact import compact
 from expkit.store.metrics import MetricsWriter, Stamp
 from expkit.store.records import Status, TrialRecord
 from expkit.store.store import Store
@@ -39,16 +40,19 @@ for trial in itertools.count():
     writer.close()
     store.write_status(record.id12, 0, Status("complete", 1))
     claim.release()
+    if sys.argv[2] == "0" and trial % 3 == 2:
+        compact(store)
     time.sleep(float(sys.argv[3]))
 """
-"""Writes trials until it is ended, three metrics files each, and rests in between."""
+"""Writes trials until it is ended, three metrics files each, and rests in between; the first of them compacts too."""
 
 
 @pytest.fixture
-def writers(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
+def writers(tmp_path: Path, loads: int) -> Iterator[list[subprocess.Popen[str]]]:
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
+    rest_s = "0.3" if loads < 50 else "2"
     started = [
-        subprocess.Popen([*command, str(i), "0.3"], cwd=ROOT, stdout=subprocess.PIPE, text=True) for i in range(4)
+        subprocess.Popen([*command, str(i), rest_s], cwd=ROOT, stdout=subprocess.PIPE, text=True) for i in range(4)
     ]
     for process in started:
         assert process.stdout is not None and process.stdout.readline() == "begun\n"
