@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 
 from expkit.analysis.guards.every import EVERY, look
@@ -16,7 +18,7 @@ from tests.analysis.studies import study_of
 INFO = TargetInfo("eval/accuracy", "max", 0.8, "given", "number", sentence="Target 0.8 was given.")
 
 
-def tables_of(labels: list[str], seeds: range) -> Tables:
+def tables_of(labels: Sequence[str], seeds: range) -> Tables:
     study = study_of(labels, seeds, lambda label, seed, rng: (10 * (0.8 if "fast" in label else 1) + rng.normal(), 0.9))
     data = Sweep("s", None, None, None, {}, study.replicates, {}, ())
     return Tables(study, data, INFO, aa_floor(*aa_pairs(study.replicates, study.clock)), {})
@@ -29,8 +31,9 @@ def test_each_of_the_24_pitfalls_has_a_guard() -> None:
 
 
 def test_each_guard_says_its_own_name_and_a_sentence() -> None:
-    for tables in (tables_of(["none", "fast", "ema"], range(5)), tables_of(["none", "fast"], range(1)),
-                   tables_of(["none"], range(2)), tables_of(["fast"], range(2)), tables_of(["none", "none lr=2"], range(2)), tables_of([], range(2))):  # fmt: skip
+    labels = (["none", "fast", "ema"], ["none", "fast"], ["none"], ["fast"], ["none", "none lr=2"], [])
+    for names, seeds in itertools.product(labels, (1, 2, 5)):
+        tables = tables_of(names, range(seeds))
         found = look(tables)
         assert [g.name for g in found] == [one.name for one in EVERY if one.when(tables)]
         for guard in found:
