@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from expkit.analysis.contributions import Credit, Part
 from expkit.analysis.estimates import Checks, Front, Pooling, Reach
 from expkit.analysis.estimates import EqualQuality as EqualQuality
 from expkit.analysis.estimates import Interval as Interval
@@ -131,6 +132,11 @@ class Effect:
     shapley_quality: Interval = field(default_factory=Interval)
     contexts: int = 0
     """Pairs of cells per seed that differ in this method only."""
+    part_time: Part = field(default_factory=Part)
+    """Its part of what all methods do to time, by several readings."""
+    part_quality: Part = field(default_factory=Part)
+    aliases: tuple[str, ...] = ()
+    """In a fraction, sets of methods whose effect is in the same number as its main effect."""
 
 
 @dataclass(frozen=True)
@@ -241,5 +247,7 @@ class Summary:
     """Time at equal quality, of each arm that ran at several budgets; empty where no budget is varied."""
     fronts: tuple[Front, ...] = ()
     """Who is on the front of time and quality, by parameter point."""
+    credit: Credit = field(default_factory=Credit)
+    """What the effects rest on, interactions, orders of switching on, levels."""
     pooling: Pooling = field(default_factory=Pooling)
     """Whether one error serves all arms' intervals, and why not where it does not."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from expkit.analysis.effects import full_grid
+from expkit.analysis.cells import full_grid
 from expkit.analysis.study import Study
 
 # ruff: noqa: S608  # literals are quoted below; the texts are shown, and read by a locked connection

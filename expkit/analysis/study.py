@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from expkit.analysis.attainment import Attained
-from expkit.analysis.effects import Cell
+from expkit.analysis.cells import Cell
 from expkit.analysis.estimates import Pooling
 from expkit.analysis.intervals import Array, PooledError, error_of, pooling
 from expkit.analysis.pairs import Pairs, first_quality, time_pairs

@@ -14,7 +14,7 @@ from expkit.analysis import speedup, terms
 from expkit.analysis.arms import arms
 from expkit.analysis.attainment import attained
 from expkit.analysis.budgets import equal_quality
-from expkit.analysis.credit import effects
+from expkit.analysis.credit import credited
 from expkit.analysis.curves import curve
 from expkit.analysis.fronts import fronts
 from expkit.analysis.guards import every, light, machine
@@ -75,7 +75,7 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
     found = every.look(looked)
     red = light.red(found)
     judged = arms(study, floor, red)
-    credit = effects(study, floor)
+    effects, credit = credited(study, floor)
     states = Counter(r.state for r in study.replicates)
     return Summary(
         schema_version=SCHEMA_VERSION,
@@ -96,7 +96,7 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
         noise=_noise(study),
         rho=_rho(study),
         arms=judged,
-        effects=credit,
+        effects=effects,
         curves=tuple(c for a, members in study.by_arm.items()
                      if (c := curve(a, study.metric, members, data.series, study.ci)) is not None),
         guards=found,
@@ -104,10 +104,11 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
         trials=tuple(_trial_row(r) for r in data.replicates),
         provenance=_provenance(con, data, looked.silent),
         sql=statements(data.name, study),
-        headline=headline(study, judged, credit, floor, red, info, clock_sentence),
+        headline=headline(study, judged, effects, floor, red, info, clock_sentence),
         withheld=tuple(g.name for g in red),
         equal_quality=equal_quality(study, terms.preset(info)),
         fronts=fronts(study),
+        credit=credit,
         pooling=study.pooling,
     )  # fmt: skip
 

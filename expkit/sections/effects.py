@@ -9,6 +9,7 @@ from typing import ClassVar
 from expkit.analysis.model import Effect, Interval, Summary
 from expkit.report.blocks import Block, Cell, Column, Table, Text
 from expkit.report.charts import MOST, Estimate, Words, forest
+from expkit.report.credit import aliases_column, credit, only
 from expkit.report.noise import band_of
 from expkit.report.numbers import cell, interval, level, metric_name, quality_decimals, ratio_cell, span, unique
 from expkit.report.section import Section
@@ -26,7 +27,7 @@ class Effects(Section):
     def blocks(self, summary: Summary) -> Sequence[Block]:
         if not summary.effects:
             return [Text(NONE)]
-        return [_table(summary), *_charts(summary), *_shapley(summary)]
+        return [_table(summary), *_charts(summary), *credit(summary)]
 
 
 def _table(summary: Summary) -> Table:
@@ -39,9 +40,10 @@ def _table(summary: Summary) -> Table:
         Column("quality_resolved", "excludes 0", minor=True),
         Column("n", "n", "seeds", "right"),
         Column("contexts", "contexts", "", "right", minor=True),
+        *aliases_column(summary.effects),
     )
     note = "A main effect is the mean over all contexts of switching the method on, linear in log-time."
-    return Table(columns, tuple(_row(summary, e) for e in summary.effects), note=note)
+    return only(columns, [_row(summary, e) for e in summary.effects], note=note)
 
 
 def _row(summary: Summary, effect: Effect) -> dict[str, Cell]:
@@ -54,37 +56,12 @@ def _row(summary: Summary, effect: Effect) -> dict[str, Cell]:
         "quality_resolved": _yes(effect.resolved_quality),
         "n": Cell(str(effect.time.n), effect.time.n),
         "contexts": Cell(str(effect.contexts), effect.contexts),
+        "aliases": cell(", ".join(effect.aliases) or "–"),
     }
 
 
 def _yes(holds: bool) -> Cell:
     return Cell("yes") if holds else Cell("no", tone="quiet")
-
-
-def _shapley(summary: Summary) -> list[Block]:
-    credited = [e for e in summary.effects if e.shapley_time.value is not None or e.shapley_quality.value is not None]
-    if not credited:
-        return []
-    ci, decimals = unique([level(e.shapley_time) for e in credited]), quality_decimals(summary)
-    columns = (
-        Column("method", "method"),
-        Column("time", "credit in speedup", f"×, {ci} interval", "right"),
-        Column("quality", f"credit in {metric_name(summary)}", f"{ci} interval", "right"),
-        Column("n", "n", "seeds", "right"),
-        Column("sentence", "in words"),
-    )
-    rows = tuple(
-        {
-            "method": Cell(e.method, code=True),
-            "time": ratio_cell(e.shapley_time),
-            "quality": _points(e.shapley_quality, decimals),
-            "n": Cell(str(e.shapley_time.n), e.shapley_time.n),
-            "sentence": cell(e.sentence or "–"),
-        }
-        for e in credited
-    )
-    note = "Credits in time multiply, credits in quality add up, to the effect of all methods together."
-    return [Table(columns, rows, "Shapley credit of each method", note, folded=True)]
 
 
 def _points(it: Interval, decimals: int) -> Cell:

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 
+from expkit.analysis.contributions import Credit
 from expkit.analysis.estimates import Checks, Pooling
 from expkit.analysis.model import (
     SCHEMA_VERSION,
@@ -21,6 +22,7 @@ from expkit.analysis.model import (
     TargetTime,
     TrialRow,
 )
+from tests.report import example_credit
 
 METHODS = ("ema", "label_smoothing", "progressive_resizing")
 SEEDS = (17, 18, 19, 20, 21)
@@ -106,6 +108,7 @@ def example() -> Summary:
             "progressive_resizing: TRADE: faster, worse; x1.228 [1.201, 1.254], -0.0208 [-0.0231, -0.0185].",
             "ema: BETTER, time unresolved; +0.0061 [0.0040, 0.0082] in accuracy.",
         ),
+        credit=example_credit.credit(),
         pooling=Pooling(True, 0.021, 28, 0.41, "One error is pooled over all arms: SD 2.1 % of a time."),
     )
 
@@ -118,6 +121,7 @@ def empty() -> Summary:
         states={},
         arms=(),
         effects=(),
+        credit=Credit(),
         curves=(),
         guards=(),
         failures=(),
@@ -324,6 +328,8 @@ def _effect(method: str) -> Effect:
         Interval(ratio * 1.002, ratio * 0.986, ratio * 1.018, 5),
         Interval(dq * 1.01, dq - 0.0016, dq + 0.0016, 5),
         4,
+        example_credit.part_time(LOG_SPEED[method]),
+        example_credit.part_quality(dq),
     )
 
 

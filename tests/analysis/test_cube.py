@@ -11,19 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from expkit.analysis.effects import (
-    Cell,
+from expkit.analysis.cells import Cell, full_grid, matched_pairs
+from expkit.analysis.cube import (
     add_one_in_weights,
-    contrast,
+    dividend_weights,
     dividends,
-    full_grid,
+    interaction_weights,
     interactions,
     leave_one_out_weights,
     main_weights,
-    matched_pairs,
-    method_effects,
+    shapley_interaction_weights,
     shapley_weights,
+    variance_shares,
+    waterfall_weights,
 )
+from expkit.analysis.effects import method_effects
+from expkit.analysis.intervals import pooled_error
+from expkit.analysis.linear import contrasts
 
 FILTRATION = np.array([45, 71, 48, 65, 68, 60, 80, 65, 43, 100, 45, 104, 75, 86, 70, 96], dtype=float)
 """Montgomery's 2^4 example in standard order: (1), a, b, ab, c, ..., abcd."""
@@ -84,6 +88,37 @@ def test_credit_for_times() -> None:
     assert leave_one_out_weights(3) @ GAME == pytest.approx([0.228842, 0.108214, -0.058841], abs=5e-7)
     assert add_one_in_weights(3) @ GAME == pytest.approx([0.223144, 0.105361, 0.051293], abs=5e-7)
     assert dividends(GAME)[[3, 5, 6, 7]] == pytest.approx([0.087011, -0.025975, -0.028820, -0.055338], abs=5e-7)
+    together = shapley_interaction_weights(3, [(0, 1), (0, 2), (1, 2)]) @ GAME
+    assert together == pytest.approx([0.059342, -0.053644, -0.056489], abs=5e-7)
+    assert waterfall_weights([0, 1, 2]) @ GAME == pytest.approx([0.223144, 0.192372, -0.058841], abs=5e-7)
+    assert waterfall_weights([2, 1, 0]) @ GAME == pytest.approx([0.051293, 0.076540, 0.228842], abs=5e-7)
+
+
+def test_log_shares_of_the_airbench_ladder() -> None:
+    """G3 and F: seconds as whitening, Dirac, scalebias, freeze, lookahead, test-time augmentation, flip, compile
+    come one after the other."""
+    seconds = [14.5, 8.6, 7.3, 5.5, 5.2, 4.6, 4.3, 3.95, 3.5]
+    v = np.zeros(2**8)
+    v[[2**i - 1 for i in range(9)]] = -np.log(seconds)  # a ladder knows the cells on its way only
+    steps = waterfall_weights(range(8)) @ v
+    assert math.exp(steps.sum()) == pytest.approx(4.14, abs=0.005)
+    shares = np.round(100 * steps / steps.sum())
+    assert shares.tolist() == [37, 12, 20, 4, 9, 5, 6, 9]
+
+
+def test_weights_of_sets_agree_with_the_transforms() -> None:
+    sets = list(range(1, 16))
+    assert interaction_weights(4, sets) @ FILTRATION == pytest.approx(interactions(FILTRATION)[1:])
+    assert dividend_weights(4, sets) @ FILTRATION == pytest.approx(dividends(FILTRATION)[1:])
+
+
+def test_variance_shares_of_the_filtration_experiment() -> None:
+    """Montgomery's table of contributions: A 32.6 %, AC 22.9 %, AD 19.3 %, D 14.9 %, C 6.8 % of the sum of squares."""
+    share = 100 * variance_shares(FILTRATION)
+    assert share.sum() == pytest.approx(100)
+    found = [share[mask(name)] for name in ("a", "ac", "ad", "d", "c")]
+    assert found == pytest.approx([32.6397, 22.9293, 19.2911, 14.9288, 6.80626], abs=5e-5)
+    assert variance_shares(np.ones(4)).tolist() == [0, 0, 0, 0]
 
 
 grids = st.integers(1, 4).flatmap(
@@ -126,7 +161,8 @@ def test_renaming_the_methods_renames_the_credits(v_CS: np.ndarray, random: obje
 def test_the_interval_over_seeds_is_that_of_the_per_seed_contrasts() -> None:
     rng = np.random.default_rng(1)
     v_CS = rng.normal(size=(8, 5)) * np.array([1, 1, 1, 1, 1, 1, 1, 50.0])[:, None]  # not homogeneous
-    found = contrast(main_weights(3)[0], v_CS)
+    assert pooled_error(v_CS) is None
+    found = contrasts(main_weights(3)[0], v_CS)[0].interval
     per_seed = main_weights(3)[0] @ v_CS
     assert found.method == "t over seeds"
     assert found.hi == pytest.approx(per_seed.mean() + 2.776445 * per_seed.std(ddof=1) / math.sqrt(5), abs=1e-5)
@@ -135,7 +171,7 @@ def test_the_interval_over_seeds_is_that_of_the_per_seed_contrasts() -> None:
 def test_the_pooled_interval_has_the_factorial_standard_error() -> None:
     rng = np.random.default_rng(2)
     v_CS = rng.normal(size=(8, 5)) * 0.04 + rng.normal(size=5)
-    found = contrast(main_weights(3)[1], v_CS)
+    found = contrasts(main_weights(3)[1], v_CS, error=pooled_error(v_CS))[0].interval
     residuals = v_CS - v_CS.mean(1, keepdims=True) - v_CS.mean(0) + v_CS.mean()
     s = math.sqrt((residuals**2).sum() / 28)
     assert found.method == "pooled t"
@@ -147,7 +183,7 @@ def test_matched_pairs_on_a_full_grid_are_the_main_effect() -> None:
     v_CS = np.stack([GAME, GAME * 1.1, GAME + 0.01], axis=1)
     found = method_effects(cells_of("ABC"), v_CS)
     assert [e.method for e in found] == ["A", "B", "C"]
-    assert [e.effect.value for e in found] == pytest.approx((main_weights(3) @ v_CS).mean(axis=1))
+    assert [e.estimate.interval.value for e in found] == pytest.approx((main_weights(3) @ v_CS).mean(axis=1))
     assert {(e.pairs, e.planned) for e in found} == {(4, 4)}
 
 
@@ -155,8 +191,8 @@ def test_a_hole_in_the_grid_leaves_the_pairs_that_are_there() -> None:
     v_CS = np.stack([GAME, GAME, GAME], axis=1)
     v_CS[7, 1] = math.nan  # ABC is missing in the second seed
     effect = {e.method: e for e in method_effects(cells_of("ABC"), v_CS)}["A"]
-    assert (effect.pairs, effect.planned, effect.effect.n) == (3, 4, 3)
-    assert effect.effect.method == "t over seeds"
+    assert (effect.pairs, effect.planned, effect.estimate.interval.n) == (3, 4, 3)
+    assert effect.estimate.interval.method == "t over seeds"
     cells = [c for c in cells_of("ABC") if c[0] != {"A", "B", "C"}]
     assert len(matched_pairs(cells, "A")) == 3
 
@@ -166,7 +202,7 @@ def test_each_level_is_judged_where_its_sisters_are_off() -> None:
     cells: list[Cell] = [(frozenset(s), "") for s in ((), (low,), (high,), ("ema",), ("ema", low), ("ema", high))]
     values = np.array([0.0, 1.0, 3.0, 10.0, 11.0, 13.0])[:, None].repeat(2, axis=1)
     effects = {e.method: e for e in method_effects(cells, values, [frozenset({low, high})])}
-    assert [effects[m].effect.value for m in (low, high, "ema")] == pytest.approx([1, 3, 10])
+    assert [effects[m].estimate.interval.value for m in (low, high, "ema")] == pytest.approx([1, 3, 10])
     assert [effects[m].pairs for m in (low, high, "ema")] == [2, 2, 3]
 
 
@@ -188,7 +224,7 @@ def test_a_full_grid_is_recognised_and_methods_that_are_always_on_are_no_part_of
 
 def test_demo_grid_of_quality() -> None:
     """G18: accuracy points of a 2^4 grid over five seeds, order LS, PR, SB, EM."""
-    halves = [contrast(w, DEMO_ACCURACY_CS, pool=False) for w in main_weights(4)]
+    halves = [e.interval for e in contrasts(main_weights(4), DEMO_ACCURACY_CS)]
     assert [h.value for h in halves] == pytest.approx([0.1525, -2.575, -0.245, -0.355])
     assert [(h.hi or 0) - (h.value or 0) for h in halves] == pytest.approx(
         [0.18097, 0.52024, 0.34015, 0.06819], abs=5e-6
@@ -201,7 +237,7 @@ def test_demo_grid_of_quality() -> None:
 def test_demo_grid_of_cpu_time() -> None:
     """G18: ln speedup in CPU seconds at a fixed budget."""
     v_CS = -np.log(DEMO_CPU_S_CS)
-    mains = [contrast(w, v_CS, pool=False) for w in main_weights(4)]
+    mains = [e.interval for e in contrasts(main_weights(4), v_CS)]
     assert [m.value for m in mains] == pytest.approx([-0.01270, 0.20033, -0.01679, -0.02431], abs=5e-6)
     widths = [(m.hi or 0) - (m.value or 0) for m in mains]
     assert widths == pytest.approx([0.01609, 0.04135, 0.03288, 0.03195], abs=5e-6)
