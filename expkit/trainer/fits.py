@@ -45,7 +45,7 @@ class Fits:
     def _refuse(self, until: str | Time | None) -> None:
         if until is None:
             raise UsageError(f"training has reached its {self._state.max_duration}; fit(duration=...) goes on")
-        warnings.warn(f"fit(until={until}) does nothing: training has come to {_place(self._state)}", stacklevel=4)
+        warnings.warn(f"fit(until={until}) does nothing: training has come to {_place(self._state)}", stacklevel=5)
 
     def _set_end(self, duration: str | Time | None, until: str | Time | None, start: Timestamp, inside: bool) -> bool:
         """Where the fit ends that begins or began at `start`; whether that lies ahead."""

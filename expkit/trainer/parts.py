@@ -107,10 +107,8 @@ def microbatch_size(size: int | str | None) -> int | None:
     return int(size)
 
 
-def search_of(size: int | str | None, state: State, engine: Engine) -> Search | None:
-    """The search for a microbatch size where it was asked for; UsageError where it could not keep its promise."""
-    if size != "auto":
-        return None
+def search_of(state: State, engine: Engine) -> Search:
+    """The search for a microbatch size; UsageError where it could not keep its promise."""
     closures = [label for label, algorithm in state.algorithms.items() if algorithm.needs_closure]
     if closures:  # what fails in the second pass cannot undo the first
         raise UsageError(

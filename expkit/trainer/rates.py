@@ -84,7 +84,7 @@ class Rates:
                 )
         while self._doubtful:
             if doubt := self._doubtful.pop().doubt(steps):
-                warnings.warn(doubt, stacklevel=3)
+                warnings.warn(doubt, stacklevel=5)
 
     def check_at(self, at: Iterable[int], steps: Steps) -> None:
         """UsageError where a schedule gives what no learning rate can be multiplied with."""

@@ -6,8 +6,7 @@ with Trainer(model=net, train_dataloader=batches, optimizers=sgd, max_duration="
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -18,8 +17,8 @@ from expkit import dist
 from expkit.duration import Time
 from expkit.errors import Interruption, UsageError
 from expkit.trainer import arguments
-from expkit.trainer.activation_checkpointing import checkpoint_activations
 from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.assembly import loop_of
 from expkit.trainer.callback import Callback
 from expkit.trainer.checkpoint.start import (
     begin,
@@ -30,43 +29,32 @@ from expkit.trainer.checkpoint.start import (
     saver_of,
 )
 from expkit.trainer.clock import Clocks
-from expkit.trainer.compilation import Compile, compile_arguments, compile_calls, compile_time
+from expkit.trainer.compilation import Compile, compile_arguments
 from expkit.trainer.contracts import Model, Optimizer, Scheduler
-from expkit.trainer.deterministic import deterministic
 from expkit.trainer.devices import carry_out, device_of
 from expkit.trainer.engine import Engine, effective
-from expkit.trainer.epochs import Epochs, augmentation_of
-from expkit.trainer.evaluator import evaluations_of, intervals_of
-from expkit.trainer.event import Event
-from expkit.trainer.fits import Fits
-from expkit.trainer.interval import Every
+from expkit.trainer.evaluator import evaluations_of
 from expkit.trainer.loaders import check_subset, data_of, sizes_of
 from expkit.trainer.logger import Logger, LoggerDestination
-from expkit.trainer.loop import Loop, fit
 from expkit.trainer.losses import LossFn, loss_function
 from expkit.trainer.modules import module_of, optimizer_of
 from expkit.trainer.parts import (
     duration_of,
-    in_tokens,
     iteration_length_of,
     labelled,
-    late_targets,
     microbatch_size,
     parse_time,
-    rates_of,
     schedulers_of,
-    search_of,
     seconds_of,
     steps_of,
 )
-from expkit.trainer.precision import check_precision, refuse_autocast_around, refuse_no_gradients, scaler_of
-from expkit.trainer.ranks import Ranks, all_sizes, refuse_blind_loader
-from expkit.trainer.rates import Rates
-from expkit.trainer.schedule import OPEN_ENDED, Factor
+from expkit.trainer.precision import check_precision
+from expkit.trainer.ranks import all_sizes, refuse_blind_loader
+from expkit.trainer.schedule import Factor
 from expkit.trainer.standalone import evaluate_alone, predict
 from expkit.trainer.state import Precision, State
-from expkit.trainer.step import Step
-from expkit.trainer.streams import DefaultStream, seed_default, seed_python
+from expkit.trainer.streams import seed_default, seed_python
+from expkit.trainer.training import Training
 
 Schedule = Scheduler | Callable[[int], float] | Factor | torch.optim.lr_scheduler.LRScheduler
 
@@ -150,25 +138,20 @@ class Trainer:
         """
         arguments.check(locals())
         seed, ssr = int(seed), float(ssr)
-        self._clocks = Clocks(setup_started)
-        self._deterministic = deterministic_mode
+        clocks = Clocks(setup_started)
         seed_default(torch.device("cpu"), seed, "init")
         seed_python(seed, "init")
-        self._compile = compile_arguments(compile)
-        self._recomputed = activation_checkpointing
+        compiled = compile_arguments(compile)
         module, where = module_of(model), device_of(device)
         check_precision(precision, where)
         module.to(where)
         dist.initialize(where.type, timeout_s=seconds_of("dist_timeout", dist_timeout))
         rank, world_size = dist.rank(), dist.world_size()
         data = data_of(train_dataloader, seed=seed, rank=rank, world_size=world_size, what="train_dataloader")
-        loader, own = (
-            data.dataloader,
-            sizes_of(data, check_subset("train_subset_num_batches", train_subset_num_batches)),
-        )
+        own = sizes_of(data, check_subset("train_subset_num_batches", train_subset_num_batches))
         if world_size > 1:
-            refuse_blind_loader(loader)
-        self._sizes = all_sizes(own) if world_size > 1 else own
+            refuse_blind_loader(data.dataloader)
+        sizes = all_sizes(own) if world_size > 1 else own
         duration = duration_of(max_duration, ssr)
         own_callbacks = [*([] if profiler is None else [profiler]), *saver_of(save_folder, save_interval)]
         watching = labelled("callbacks", Callback, callbacks, own_callbacks)
@@ -176,9 +159,9 @@ class Trainer:
             model=module,
             optimizer=optimizer_of(optimizers, module, loss_fn),
             loss_fn=torch.nn.functional.cross_entropy,
-            dataloader=loader,
+            dataloader=data.dataloader,
             data=data,
-            steps=steps_of(duration, self._sizes, ssr),
+            steps=steps_of(duration, sizes, ssr),
             max_duration=duration,
             seed=seed,
             device=where,
@@ -196,51 +179,24 @@ class Trainer:
         carry_out(state.optimizer, where)
         logging = [callback for callback in watching.values() if isinstance(callback, LoggerDestination)]
         destinations = labelled("loggers", LoggerDestination, loggers, logging)
-        self._logger = Logger(destinations.values() if rank == 0 else (), state)
-        self._engine = Engine(state, self._logger, self._clocks, allow=allow)
+        destinations = destinations if rank == 0 else {}
+        logger = Logger(destinations.values(), state)
+        self._engine = Engine(state, logger, clocks, allow=allow)
         subset = check_subset("eval_subset_num_batches", eval_subset_num_batches)
         self._eval_interval = parse_time("eval_interval", eval_interval)
         evaluations = evaluations_of(eval_dataloader, state, subset, self._eval_interval)
-        ranks = Ranks(state, own.batches) if world_size > 1 else None
-        self._step = Step(
-            state,
-            self._engine,
-            dropout=DefaultStream(where, seed, "dropout", rank),
-            scaler=scaler_of(precision, where, state.algorithms),
-            reads_loss=where.type == "cpu" or world_size > 1 or bool(self._logger.destinations),
-            late_targets=late_targets(state),
-            search=search_of(device_train_microbatch_size, state, self._engine),
-            ranks=ranks,
-        )
-        self._loop = Loop(
-            rates=Rates(),
-            evaluations=evaluations,
-            eval_every=intervals_of(evaluations, state),
-            iterations=self._iterations(),
-            in_tokens=in_tokens(state, evaluations),
-            watched=bool(state.callbacks or self._logger.destinations),
-            epochs=Epochs(loader, own.batches, seed=seed, device=where, rank=rank),
-            step=self._step,
-            augmentation=augmentation_of(where, seed, rank) if data.batch_transforms else None,
-            ranks=ranks,
-        )
-        self._shaped: torch.nn.Module | None = None
-        register(state, self._clocks, self._step.scaler, self._loop.epochs, destinations if rank == 0 else {},
-                 searches=self._step.search is not None)  # fmt: skip
-        try:
-            with deterministic(deterministic_mode):
-                self._engine.fire(Event.INIT)
-                state.steps = steps_of(state.max_duration, self._sizes, state.steps.ssr)  # methods may have scaled it
-                self._engine.fire(Event.BEFORE_LOAD)
-                begin(state, self._logger, load_path, weights_only=load_weights_only, strict=load_strict,
-                      ignore_keys=load_ignore_keys, autoresume=autoresume, named=run_name is not None)  # fmt: skip
-                self._engine.fire(Event.AFTER_LOAD)
-            self._loop.rates = rates_of(state, every_batch=step_schedulers_every_batch)  # methods may have added some
-            self._shape()
-        except BaseException as e:
-            self._close_after(e)  # nobody else could
-            raise
-        self._fits = Fits(state, self._sizes, replayed=autoresume)
+        searches = device_train_microbatch_size == "auto"
+        self._loop = loop_of(state, self._engine, evaluations, own.batches, searches=searches)
+        register(state, clocks, self._loop.step.scaler, self._loop.epochs, destinations, searches=searches)
+        self._training = Training(
+            state, self._engine, self._loop, sizes,
+            compiled=compiled, recomputed=activation_checkpointing, deterministic_mode=deterministic_mode,
+        )  # fmt: skip
+        self._training.begin(
+            lambda: begin(state, logger, load_path, weights_only=load_weights_only, strict=load_strict,
+                          ignore_keys=load_ignore_keys, autoresume=autoresume, named=run_name is not None),
+            every_batch=step_schedulers_every_batch, replayed=autoresume,
+        )  # fmt: skip
 
     def fit(self, duration: str | Time | None = None, *, until: str | Time | None = None) -> None:
         """Train until `max_duration`, for `duration` more, or up to `until`; a fit that was stopped goes on.
@@ -248,42 +204,14 @@ class Trainer:
         `until` is counted from the start of training and becomes its max_duration: where it is reached already, also
         by a run that was resumed, nothing is trained.
         """
-        state = self._state
-        self._refuse_if_closed("train")
-        refuse_no_gradients()
-        if not self._fits.begin(duration, until):
-            return
-        if state.max_duration.unit in OPEN_ENDED:  # only the step that comes is known
-            self._loop.rates.check_at([state.timestamp.batch], state.steps)
-        else:
-            self._loop.rates.check(state.steps)
-        state.error = self._step.interruption = None
-        if self._loop.ranks:
-            self._loop.ranks.stop_reason, self._loop.ranks.interruption = None, None
-        self._loop.eval_every = intervals_of(self._loop.evaluations, state)
-        self._loop.iterations = self._iterations()
-        try:
-            with self._at_work():
-                fit(state, self._engine, self._loop)
-                if self.diverged:  # of itself, or because a schedule gave what is no rate
-                    self._loop.rates.check_at(
-                        range(max(0, state.timestamp.batch - 2), state.timestamp.batch), state.steps
-                    )
-        except BaseException as e:
-            self._clocks.stop()
-            state.error = e
-            if self._loop.ranks and e is not self._loop.ranks.interruption:  # nobody else knows yet
-                dist.shutdown()
-            self._engine.fail(e)
-            raise
-        self._engine.log_traces()
+        self._training.fit(duration, until)
 
     def eval(self, eval_dataloader: Any = None, *, subset_num_batches: int | None = None) -> dict[str, float]:
         """Evaluate now, log the metrics at the batch that training has come to, and give them by their series' names.
 
         `eval_dataloader`: as for the trainer, by default what it was given. `subset_num_batches`: only so many batches.
         """
-        self._refuse_if_closed("evaluate")
+        self._training.refuse_if_closed("evaluate")
         subset = check_subset("subset_num_batches", subset_num_batches)
         evaluations = self._loop.evaluations
         if eval_dataloader is not None:
@@ -292,7 +220,7 @@ class Trainer:
             raise UsageError("there is nothing to evaluate on; give an eval_dataloader")
         if subset is not None:
             evaluations = [replace(evaluation, subset_num_batches=subset) for evaluation in evaluations]
-        with self._at_work():
+        with self._training.at_work():
             return evaluate_alone(self._state, self._engine, evaluations)
 
     def predict(
@@ -303,11 +231,11 @@ class Trainer:
         `dataloader`: as for the trainer; batches need no targets. Without `return_outputs` nothing is kept, the list is
         empty: listeners to PREDICT_BATCH_END find them in `state.outputs`.
         """
-        self._refuse_if_closed("predict")
+        self._training.refuse_if_closed("predict")
         arguments.check({"return_outputs": return_outputs})
         state, subset = self._state, check_subset("subset_num_batches", subset_num_batches)
         data = data_of(dataloader, seed=state.seed, rank=state.rank, world_size=state.world_size)
-        with self._at_work():
+        with self._training.at_work():
             return predict(state, self._engine, data, subset, return_outputs=return_outputs)
 
     def save_checkpoint(self, path: str | Path, *, weights_only: bool = False) -> str:
@@ -325,7 +253,7 @@ class Trainer:
 
     def request_stop(self, reason: str, exit_code: int = 143) -> None:
         """Leave `fit` after the step under way with Interruption; may be called by a signal handler."""
-        self._step.interruption = Interruption(f"training was stopped: {reason}", exit_code)
+        self._loop.step.interruption = Interruption(f"training was stopped: {reason}", exit_code)
 
     def lr_at(self, step: int) -> float:
         """The learning rate of the first parameter group at a step, also of steps to come."""
@@ -337,10 +265,7 @@ class Trainer:
 
         Calling it again does nothing.
         """
-        try:
-            self._loop.epochs.close(self._state)
-        finally:
-            self._engine.close()
+        self._training.close()
 
     def __enter__(self) -> Self:
         return self
@@ -349,7 +274,7 @@ class Trainer:
         if error is None:
             self.close()
         else:
-            self._close_after(error)
+            self._training.close_after(error)
 
     @property
     def state(self) -> State:
@@ -364,12 +289,12 @@ class Trainer:
     @property
     def logger(self) -> Logger:
         """The facade to all logger destinations."""
-        return self._logger
+        return self._engine.logger
 
     @property
     def clocks(self) -> dict[str, float]:
         """Seconds by column of the `trials` view: setup_s, train_s, cpu_s, wall_s and the parts."""
-        return self._clocks.columns()
+        return self._engine.clocks.columns()
 
     @property
     def microbatch_size_found(self) -> int | None:
@@ -379,7 +304,8 @@ class Trainer:
     @property
     def skipped_steps(self) -> int:
         """Steps that amp_fp16 left out so far, because a gradient was inf or nan."""
-        return self._step.scaler.skipped if self._step.scaler else 0
+        scaler = self._loop.step.scaler
+        return scaler.skipped if scaler else 0
 
     @property
     def effective(self) -> dict[str, bool]:
@@ -390,36 +316,3 @@ class Trainer:
     def diverged(self) -> bool:
         """Whether training ended because its loss was nan or inf."""
         return self._state.stop_reason == "diverged"
-
-    def _refuse_if_closed(self, what: str) -> None:
-        if self._engine.closed:
-            raise UsageError(f"the trainer is closed; make a new one to {what}")
-
-    def _close_after(self, error: BaseException) -> None:
-        """Close because of an error, which stays the first one."""
-        try:
-            self.close()
-        except Exception as e:
-            error.add_note(f"and closing raised {type(e).__name__}: {e}")
-
-    def _shape(self) -> None:
-        """What is done to the model once methods have had their turn at INIT; again where one has replaced it."""
-        if self._shaped is not self._state.model:
-            self._shaped = self._state.model
-            checkpoint_activations(self._shaped, self._recomputed)
-            compile_calls(self._shaped, self._compile)
-
-    @contextlib.contextmanager
-    def _at_work(self) -> Iterator[None]:
-        """Around everything that calls the model."""
-        refuse_autocast_around()
-        self._shape()
-        with compile_time(self._clocks), deterministic(self._deterministic):
-            yield
-
-    def _iterations(self) -> Every | None:
-        state = self._state
-        if state.iteration_length is None:
-            return None
-        done = state.timestamp.batch_in_iteration == 0  # else the last batch may have been the one that ends it
-        return Every(state.iteration_length, state, since=state.timestamp if done else state.previous_timestamp)

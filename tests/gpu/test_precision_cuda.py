@@ -53,8 +53,8 @@ def test_d29_the_scale_and_its_history_go_on_in_the_next_fit() -> None:
     once.fit()
     twice.fit()
     twice.fit("3ba")
-    assert once._step.scaler and twice._step.scaler
-    assert once._step.scaler.state_dict() == twice._step.scaler.state_dict()
+    assert once._loop.step.scaler and twice._loop.step.scaler
+    assert once._loop.step.scaler.state_dict() == twice._loop.step.scaler.state_dict()
     assert torch.equal(weights(once), weights(twice))
 
 

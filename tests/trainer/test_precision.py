@@ -118,7 +118,7 @@ def test_no_switch_of_torch_is_touched() -> None:
 def scaling(model: nn.Module | None = None, **settings: Any) -> tuple[Trainer, Memory]:
     memory = Memory()
     made = trainer(model, loggers=[memory], **settings)
-    made._step.scaler = Scaler(torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=4), CPU)
+    made._loop.step.scaler = Scaler(torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=4), CPU)
     return made, memory
 
 
@@ -162,9 +162,9 @@ def test_d29_the_scale_and_its_history_go_on_in_the_next_fit() -> None:
     once.fit()
     twice.fit()
     twice.fit("3ba")
-    assert once._step.scaler and twice._step.scaler
-    assert once._step.scaler.state_dict() == twice._step.scaler.state_dict()
-    assert once._step.scaler.scale == 2.0**11  # grown once, after four steps
+    assert once._loop.step.scaler and twice._loop.step.scaler
+    assert once._loop.step.scaler.state_dict() == twice._loop.step.scaler.state_dict()
+    assert once._loop.step.scaler.scale == 2.0**11  # grown once, after four steps
 
 
 def test_the_state_of_a_scaler_makes_another_go_on_like_it() -> None:
