@@ -30,7 +30,7 @@ lint: .venv/lint  ## check format, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/test  ## measure what we claim about speed, as ratios
+bench: .venv/test  ## measure what we claim about speed, simulate what we claim about intervals
 	for bench in $(BENCHES); do echo "== $$bench"; OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python $$bench || exit 1; done
 
 clean:  ## remove .venv and what tools left; results in runs/ stay
