@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from expkit.store.find import Found
     from expkit.store.store import Store
 
-_HELP = "First digits of a trial's id, 3f2a/r1 or last; or a recipe or sweep file."
+_HELP = "First digits of a trial's id, 3f2a/r1, last or last~1; or a recipe or sweep file."
 
 
 def diff(

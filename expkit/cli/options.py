@@ -23,8 +23,8 @@ def _to_write(where: str | Path) -> Path:
     if is_remote(str(where)):
         from expkit.errors import UsageError
 
-        raise UsageError(f"this command writes, and {without_userinfo(str(where))} can only be read; "
-                         "--runs-dir takes a folder of this machine")  # fmt: skip
+        raise UsageError(f"this command works on a folder of this machine; what lies at {without_userinfo(str(where))} "
+                         "can only be read, by query, report, list, show and the like")  # fmt: skip
     return Path(local_path(str(where)))
 
 
@@ -88,7 +88,7 @@ SweepFile = Annotated[
 ]
 Trial = Annotated[
     str,
-    typer.Argument(metavar="ID", help="First digits of a trial's id, 3f2a/r1, or last.", autocompletion=trials),
+    typer.Argument(metavar="ID", help="First digits of a trial's id, 3f2a/r1, last or last~1.", autocompletion=trials),
 ]
 Replicate = Annotated[
     str | None, typer.Argument(metavar="[REPLICATE]", help="Which replicate, such as r1, where it is not in the id.")

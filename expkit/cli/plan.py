@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expkit.cli.options import RUNS, Json, Preset, RunsDir, Set, SweepFile, TrustImports, give, say
+from expkit.cli.options import RUNS, Json, Preset, ReadDir, Set, SweepFile, TrustImports, give, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ def plan(
     sets: Set = None,
     preset: Preset = None,
     trust_imports: TrustImports = None,
-    runs_dir: RunsDir = RUNS,
+    runs_dir: ReadDir = RUNS,
     as_json: Json = False,
 ) -> None:
     """Show how many trials a sweep has and why, what each rule removes, and what is done, running, failed and to run.

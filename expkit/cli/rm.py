@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def rm(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID...", help="First digits of trials' ids, 3f2a/r1, or last.", autocompletion=trials),
+        typer.Argument(
+            metavar="ID...", help="First digits of trials' ids, 3f2a/r1, last or last~1.", autocompletion=trials
+        ),
     ] = None,
     sweep: Annotated[
         str | None, typer.Option(help="This sweep, and the trials that no other sweep uses.", autocompletion=sweeps)

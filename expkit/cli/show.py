@@ -22,7 +22,7 @@ def show(
         str,
         typer.Argument(
             metavar="ID|FILE",
-            help="First digits of a trial's id, 3f2a/r1 or last; or a recipe or sweep file.",
+            help="First digits of a trial's id, 3f2a/r1, last or last~1; or a recipe or sweep file.",
             autocompletion=trials_and_files,
         ),
     ],
