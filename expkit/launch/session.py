@@ -17,6 +17,7 @@ from expkit.launch.fail_fast import FailFast
 from expkit.launch.progress import say, watcher
 from expkit.launch.trials import add, refuse_what_cannot_run
 from expkit.store.lock import acquire
+from expkit.store.space import unless
 from expkit.store.store import Store
 
 
@@ -76,6 +77,7 @@ class Session:
             acquire("exclusive" if self._order.exclusive else "shared", wait=self._wait, on_wait=say)
         )
         self._open.enter_context(self.stop)
+        self._open.enter_context(unless(lambda: self.stop.number is not None))
         self._open.callback(self._executor.close)
         self._executor.prepare()  # imports torch while we look around
         self._provenance = provenance.collect()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from expkit.store.compacted import Key
 from expkit.store.layout import Layout, Parts
 from expkit.store.lock import lock_dir
 from expkit.store.scan import metrics_of
+from expkit.store.space import unless
 from expkit.trainer.devices import device_of
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.trainer import Trainer
@@ -56,7 +58,7 @@ def run_attempt(attempt_dir: Path) -> int:
 
 
 def _lead(attempt: Attempt) -> int:
-    with Asked() as asked, Heart(attempt) as heart, Neighbours(lock_dir()) as neighbours:
+    with Asked() as asked, Heart(attempt) as heart, Neighbours(lock_dir()) as neighbours, _patient(asked):
         try:
             attempt.begin()
             measured = _train(attempt, asked, heart, neighbours)
@@ -68,6 +70,11 @@ def _lead(attempt: Attempt) -> int:
         batch = measured.trainer.state.timestamp.batch
         attempt.end("diverged" if measured.diverged else "complete", batch, **measured.columns())
     return 0
+
+
+def _patient(asked: Asked) -> AbstractContextManager[None]:
+    """Writes wait for space on a full disk, but not in the way of who wants the trial to end."""
+    return unless(lambda: asked.number is not None)
 
 
 def _fold(attempt: Attempt) -> None:
@@ -82,7 +89,7 @@ def _fold(attempt: Attempt) -> None:
 
 def _follow(attempt: Attempt) -> int:
     """Any rank but the first: trains, and says no more than why it could not."""
-    with Asked() as asked, Heart(attempt, beats=False) as heart:
+    with Asked() as asked, Heart(attempt, beats=False) as heart, _patient(asked):
         try:
             recipe = _recipe(attempt)
             _clocks_of_all(_fit(attempt, recipe, asked, heart, [], process.started_s()))

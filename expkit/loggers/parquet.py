@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,18 @@ class Parquet(LoggerDestination):
         stamp = (now.batch, now.epoch, now.iteration, now.sample, now.token, state.train_s, state.cpu_s, state.wall_s)
         self._opened().log_many(metrics, stamp)
 
+    def log_table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], state: Any) -> None:
+        self._keep("table", name, state, columns, rows)
+
+    def log_images(self, name: str, images: Any, state: Any) -> None:
+        self._keep("images", name, state, _array(images))
+
+    def log_histogram(self, name: str, values: Any, bins: int, state: Any) -> None:
+        self._keep("histogram", name, state, _array(values), bins)
+
+    def log_text(self, name: str, text: str, state: Any) -> None:
+        self._keep("text", name, state, text)
+
     def log_traces(self, traces: Mapping[str, Mapping[str, int]], state: Any) -> None:
         self.log_event("traces", traces, state)
 
@@ -59,9 +71,24 @@ class Parquet(LoggerDestination):
         if self._writer is not None:
             self._writer.close()
 
+    def _keep(self, what: str, name: str, state: Any, *content: Any) -> None:
+        """A file beside the numbers, and the row that tells of it."""
+        from expkit.store.artifacts import Artifacts
+
+        artifacts = Artifacts(self.attempt_dir, self.rank)
+        self.log_event("artifact", getattr(artifacts, what)(name, state.timestamp.batch, *content), state)
+
     def _opened(self) -> Any:
         if self._writer is None:
             from expkit.store.metrics import MetricsWriter
 
             self._writer = MetricsWriter(self.attempt_dir, self.id, self.replicate, self.attempt, self.rank)
         return self._writer
+
+
+def _array(values: Any) -> Any:
+    """A tensor as an array that shares no memory with the device; bfloat16, which numpy lacks, as float32."""
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    return tensor.numpy() if tensor.dtype.itemsize == 1 else tensor.float().numpy()

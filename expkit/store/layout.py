@@ -212,6 +212,11 @@ class Layout:
         return id12, int(replicate[1:])
 
     @staticmethod
+    def artifacts(attempt_dir: Path) -> Path:
+        """Folder of an attempt's images, histograms, texts and tables."""
+        return attempt_dir / "artifacts"
+
+    @staticmethod
     def checkpoints(attempt_dir: Path) -> Path:
         """Folder of an attempt's checkpoints."""
         return attempt_dir / "checkpoints"

@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from expkit.store.atomic import sync_folder, temporary
+from expkit.store.events import EventLog
 from expkit.store.layout import Layout, Parts
 from expkit.store.seal import sealed
+from expkit.store.space import when_there_is_space
 
 METRICS_SCHEMA_VERSION = 2
 """1 had no seal; its files are read as well."""
@@ -129,16 +131,11 @@ class MetricsWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Close what is buffered as a part file; the buffer stays where the write fails."""
+        """Close what is buffered as a part file. A full disk is waited for; the buffer stays where the write fails."""
         if self._values:
             path = Layout.metrics(self._dir, self._rank, self._part)
-            beside = temporary(path)
-            try:
-                beside.write_bytes(encoded([self._table()]))
-                os.replace(beside, path)  # noqa: PTH105  # atomic: a reader sees the whole part or none of it
-            except BaseException:
-                beside.unlink(missing_ok=True)
-                raise
+            data = encoded([self._table()])
+            when_there_is_space(lambda: _write(path, data), self._dir, waited=self._waited)
             self._part += 1
             self._unsynced.append(path)
             for buffer in (self._names, self._values, self._stamps, self._counts):
@@ -157,6 +154,13 @@ class MetricsWriter:
     def close(self) -> None:
         """Nothing is left in the buffer."""
         self.sync()
+
+    def _waited(self, seconds: float) -> None:
+        events = EventLog(self._dir, self._rank)
+        try:
+            events.write("disk_full", int(self._stamps[-1][0]), waited_s=round(seconds, 1))
+        finally:
+            events.close()
 
     def _table(self) -> pa.Table:
         n = len(self._values)
@@ -186,6 +190,16 @@ def encoded(row_groups: Iterable[pa.Table]) -> bytes:
 def _next_part(attempt_dir: Path, rank: int) -> int:
     held = [Parts.of(p.name) for p in attempt_dir.iterdir()]
     return max((parts.last + 1 for parts in held if parts is not None and parts.rank == rank), default=0)
+
+
+def _write(path: Path, data: bytes) -> None:
+    beside = temporary(path)
+    try:
+        beside.write_bytes(data)
+        os.replace(beside, path)  # noqa: PTH105  # atomic: a reader sees the whole part or none of it
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _sync(path: Path) -> None:

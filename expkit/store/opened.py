@@ -111,7 +111,7 @@ class Opened:
 _NEEDED_BY = {
     "_trials": {"trials", "algorithms", "speedups", "curve", "aligned"},
     "_params": {"params"},
-    "_events": {"events"},
+    "_events": {"events", "artifacts"},
     "_notes": {"notes"},
     "_sweeps": {"sweeps", "speedups"},
     "_sweep_trials": {"sweep_trials", "speedups"},

@@ -18,6 +18,7 @@ from expkit.store.claims import Claim
 from expkit.store.layout import Layout
 from expkit.store.owner import Owner
 from expkit.store.records import FINAL, SCHEMA_VERSION, PlanRow, Status, TrialRecord, now_utc
+from expkit.store.space import when_there_is_space
 
 R = TypeVar("R", TrialRecord, Status)
 CLAIMABLE = frozenset({"pending", "claimed", "interrupted", "lost", "failed", "diverged"})
@@ -72,14 +73,12 @@ class Store:
         `continues` is (attempt, batch) of the checkpoint that it goes on from. Other keywords stand in attempt.json.
         """
         self._not_complete(id12, replicate)
-        attempt, folder = self._next_attempt(id12, replicate)
+        attempt, folder = when_there_is_space(lambda: self._next_attempt(id12, replicate), self.layout.root)
         origin = None if continues is None else {"attempt": continues[0], "batch": continues[1]}
         own = {"attempt": attempt, "replicate": replicate, "driver": driver, "from": origin}
-        write_json(
-            self.layout.attempt_record(folder),
-            {"schema_version": SCHEMA_VERSION, **record, **own},
-            durable=origin is not None,
-        )
+        document = {"schema_version": SCHEMA_VERSION, **record, **own}
+        path = self.layout.attempt_record(folder)
+        when_there_is_space(lambda: write_json(path, document, durable=origin is not None), folder)
         before = self.read_status(id12, replicate)
         created = before.created_utc if before is not None and before.created_utc else now_utc()
         status = Status(state="claimed", attempt=attempt, created_utc=created, driver=driver)
@@ -94,7 +93,8 @@ class Store:
         """Replace the status of a replicate; EnvironmentFault where it is complete already."""
         self._not_complete(id12, replicate)
         result = status.state in FINAL  # stays, also after a power cut; all else is lost with its process anyway
-        write_json(self.layout.status(id12, replicate), status.to_json(), durable=result)
+        path = self.layout.status(id12, replicate)
+        when_there_is_space(lambda: write_json(path, status.to_json(), durable=result), path.parent)
         if result:
             sync_folder(self.layout.replicate(id12, replicate))
 

@@ -127,6 +127,15 @@ VIEWS = (
         "SELECT id, replicate, attempt, rank, batch, utc, kind, payload::JSON AS payload FROM _events",
     ),
     View(
+        "artifacts",
+        ("id", "replicate", "attempt", "rank", "batch", "utc", "name", "kind", "path", "facts"),
+        "Images, histograms, texts and tables that a trial logged: a file each; path is seen from the runs folder.",
+        "SELECT batch, path FROM artifacts WHERE kind = 'image' ORDER BY id, batch",
+        """SELECT id, replicate, attempt, rank, batch, utc, payload->>'name' AS name, payload->>'kind' AS kind,
+  concat('trials/', id, '/r', replicate, '/attempts/', attempt, '/', payload->>'path') AS path, payload AS facts
+  FROM events WHERE events.kind = 'artifact'""",
+    ),
+    View(
         "notes",
         ("id", "tags", "note", "changed_utc"),
         "What people said of trials with expkit tag and expkit note; one row a trial that has any.",

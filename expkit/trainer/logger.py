@@ -31,6 +31,12 @@ class LoggerDestination(Callback):
     def log_images(self, name: str, images: Any, state: State) -> None:
         """Images of shape (N, C, H, W) or (C, H, W), values 0 to 1."""
 
+    def log_histogram(self, name: str, values: Any, bins: int, state: State) -> None:
+        """How values are distributed; a tensor or array of any shape."""
+
+    def log_text(self, name: str, text: str, state: State) -> None:
+        """A text of any length."""
+
     def log_traces(self, traces: Mapping[str, Mapping[str, int]], state: State) -> None:
         """How often each algorithm acted at each event, `{label: {event: times}}`; once at the end of a fit."""
 
@@ -89,6 +95,16 @@ class Logger:
         """Images of shape (N, C, H, W) or (C, H, W), values 0 to 1."""
         for destination in self.destinations:
             destination.log_images(name, images, self._state)
+
+    def log_histogram(self, name: str, values: Any, bins: int = 64) -> None:
+        """How values are distributed; a tensor or array of any shape. NaN and inf are counted apart."""
+        for destination in self.destinations:
+            destination.log_histogram(name, values, bins, self._state)
+
+    def log_text(self, name: str, text: str) -> None:
+        """A text of any length."""
+        for destination in self.destinations:
+            destination.log_text(name, text, self._state)
 
     def log_traces(self, traces: Mapping[str, Mapping[str, int]]) -> None:
         """How often each algorithm acted at each event, `{label: {event: times}}`; once at the end of a fit."""

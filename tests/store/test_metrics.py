@@ -99,6 +99,7 @@ def test_a_second_writer_goes_on_behind_the_first(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing_that_was_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EXPKIT_DISK_WAIT", "0")
     writer = MetricsWriter(tmp_path, "0123456789ab", 0, 1)
     writer.log_many({"a": 1.0}, STAMP)
     with monkeypatch.context() as broken:
