@@ -49,6 +49,10 @@ class EMA(Algorithm):
                 if time.value == 0 and name != "ema_start":
                     raise ValueError(f"{name} must be positive, but got {time}")
 
+    def init(self, state: Any, logger: Any) -> None:
+        self._averages, self._start_step = None, 0  # it may have been part of another training
+        self._swapped = self._evaluating = False
+
     def fit_start(self, state: Any, logger: Any) -> None:
         from expkit.functional import ema as functional
 

@@ -49,6 +49,9 @@ class SpeedMonitor(Callback):
     _wall_s: Any = field(default=0.0, init=False, repr=False, compare=False)
     _eval_s: Any = field(default=0.0, init=False, repr=False, compare=False)
 
+    def init(self, state: Any, logger: Any) -> None:
+        self._moments, self._eval_s, self._wall_s = None, 0.0, 0.0  # it may have been part of another training
+
     def fit_start(self, state: Any, logger: Any) -> None:
         if self._moments is None:
             self._moments = deque(maxlen=self.window_size + 1)

@@ -75,3 +75,13 @@ def keeps_plain_state(algorithm: Algorithm) -> None:
     loaded = torch.load(file, weights_only=True)
     resumed = fresh(algorithm)
     resumed.load_state_dict(loaded)
+
+
+def serves_a_second_training(algorithm: Algorithm) -> None:
+    """One that was part of another training before trains as a new one does: nothing of that is left in it."""
+    used = fresh(algorithm)
+    train([used], seed=2)
+    once, again = train([fresh(algorithm)]), train([used])
+    assert once.losses == again.losses, f"losses are {again.losses} in a second training, but {once.losses} in a first"
+    assert once.metrics == again.metrics, f"metrics are {again.metrics}, but {once.metrics} in a first training"
+    assert all(torch.equal(w, again.weights[name]) for name, w in once.weights.items()), "it ends with other weights"

@@ -78,11 +78,13 @@ _OWN: dict[str, list[Check]] = {
         methods.changes_no_other_stream,
         methods.in_parts_as_in_one,
         methods.keeps_plain_state,
+        methods.serves_a_second_training,
     ],
     "callbacks": [
         watchers.changes_no_bit_of_training,
         watchers.goes_on_where_it_was,
         watchers.names_its_series,
+        watchers.serves_a_second_training,
     ],
     "loggers": [
         watchers.changes_no_bit_of_training,

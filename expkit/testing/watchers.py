@@ -54,6 +54,19 @@ def goes_on_where_it_was(callback: Callback) -> None:
             assert _same(records, resumed[name]), f"{name} is {resumed[name]} after a resume, but {records} without"
 
 
+def serves_a_second_training(callback: Callback) -> None:
+    """One that was part of another training before records when a new one does: nothing of that is left in it."""
+    memories = [Memory(), Memory()]
+    used, new = _copy(callback, 0), _copy(callback, 1)
+    train(callbacks=[used], num_batches=2, seed=2)
+    if used.alone_in is not None:
+        setattr(used, used.alone_in, f"{getattr(used, used.alone_in)}/again")
+    for one, memory in zip((used, new), memories, strict=True):
+        train(callbacks=[one], loggers=[memory], num_batches=4)
+    again, once = ({name: [row[0] for row in rows] for name, rows in memory.series.items()} for memory in memories)
+    assert again == once, f"it records {again} in a second training, but {once} in a first"
+
+
 def names_its_series(callback: Callback) -> None:
     """Every series it records stands in its docstring; what is in braces there stands for anything."""
     memory = Memory()

@@ -19,6 +19,9 @@ from expkit.trainer.losses import compares_classes, logits_of
 from expkit.trainer.state import State
 
 _NOTE = "in epoch "
+_LOADING = {"_next_batch", "_on_device"}
+_WITH_OUTPUTS = {"loss", "loss_of_batch", "update_metrics", "fitting", "backward"}
+"""Functions that work on the outputs of this batch; elsewhere those of the one before may be there still."""
 _LONGEST = 300
 """Letters for the shapes of a batch."""
 Where = tuple[str, str]
@@ -62,10 +65,11 @@ def _note(state: State, way: list[Where]) -> str:
     now, functions = state.timestamp, {name for _, name in way}
     where = f"{_NOTE}{now.epoch}, after {now.batch_in_epoch} batches of it"
     where += f", evaluator {state.eval_name}" if state.eval_name else ""
-    if functions & {"_next_batch", "_on_device"}:
+    if functions & _LOADING:
         return f"{where}, while its data were loaded"
-    inside = functions & {"forward", "eval_forward"}  # outputs are still those of the batch before
-    text = f"batch {shapes(state.batch)}" + ("" if inside else f", outputs {shapes(state.outputs)}")
+    if state.batch is None:
+        return where
+    text = f"batch {shapes(state.batch)}" + (f", outputs {shapes(state.outputs)}" if functions & _WITH_OUTPUTS else "")
     return f"{where}, {text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'}{_other_type(state)}"
 
 

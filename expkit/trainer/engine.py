@@ -50,6 +50,8 @@ class Engine:
         callbacks = [*state.callbacks.values(), *logger.destinations]
         for plugin in (*state.algorithms.values(), *callbacks):
             refuse_misspelt_events(plugin)
+        for algorithm in state.algorithms.values():
+            vars(algorithm).pop("effective", None)  # of another training
         check_conflicts(state.algorithms, allow)
         algorithms = ordered(state.algorithms)
         self._listeners = {event: (_acting(algorithms, event), _watching(state, logger, event)) for event in Event}

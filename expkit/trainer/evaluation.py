@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from expkit.errors import ExpkitError
 from expkit.trainer.batch import to_device
 from expkit.trainer.calling import eval_forward, update_metrics
 from expkit.trainer.data_spec import DataSpec
@@ -93,9 +94,11 @@ def _run(state: State, engine: Engine, evaluation: Evaluation) -> dict[str, floa
     metrics, unsettled = evaluation.metrics, evaluation.by_default and not evaluation.metrics
     for metric in metrics.values():
         metric.reset()
+    seen = 0
     with torch.no_grad(), batches_of(state, evaluation.subset_num_batches) as batches:
         for batch in batches:
             state.batch = batch
+            seen += 1
             engine.fire(Event.EVAL_BATCH_START)
             engine.fire(Event.EVAL_BEFORE_FORWARD)
             with autocast(state.device, state.precision):
@@ -105,6 +108,9 @@ def _run(state: State, engine: Engine, evaluation: Evaluation) -> dict[str, floa
                 metrics.update(fitting(state, f"evaluator {evaluation.label}"))
             update_metrics(state, metrics)
             engine.fire(Event.EVAL_BATCH_END)
+    if state.world_size == 1 and not seen:
+        raise ExpkitError(f"the data of evaluator {evaluation.label} gave no batch with a sample, so nothing can be "
+                          f"measured; a generator gives its batches only once: use a list or a DataLoader")  # fmt: skip
     if state.world_size > 1:
         if unsettled:
             agree(metrics)

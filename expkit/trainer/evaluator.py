@@ -5,6 +5,7 @@ Trainer(..., eval_dataloader=[Evaluator("test", test_dl), Evaluator("probe", pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,9 @@ from expkit.trainer.loaders import check_subset, data_of
 from expkit.trainer.parts import parse_time
 from expkit.trainer.ranks import refuse_what_cannot_add_up
 from expkit.trainer.state import State
+
+_MOST_NUMBERS = 4096
+"""Of one metric; a confusion matrix of 64 classes has as many."""
 
 
 @dataclass(frozen=True)
@@ -169,11 +173,25 @@ def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
             yield from _numbers(f"{name}.{key}", part)
         return
     if isinstance(value, (list, tuple)) or getattr(value, "ndim", None):
+        _refuse_too_many(name, value)
         for place, part in enumerate(value):
             yield from _numbers(f"{name}.{place}", part)
         return
+    yield name, _number(name, value)
+
+
+def _number(name: str, value: Any) -> float:
     try:
-        yield name, float(value)
-    except (TypeError, ValueError):
-        raise ExpkitError(f"{name} must be a number, or a dict or list of them, but its metric computed a "
-                          f"{type(value).__name__}") from None  # fmt: skip
+        if not isinstance(value, (str, bytes)):
+            return float(value.detach() if isinstance(value, torch.Tensor) else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # torch's word for complex numbers is RuntimeError
+        pass
+    raise ExpkitError(f"{name} must be a number, or a dict or list of them, but its metric computed a "
+                      f"{type(value).__name__}: {value!r:.60}")  # fmt: skip
+
+
+def _refuse_too_many(name: str, value: Any) -> None:
+    count = math.prod(getattr(value, "shape", None) or [len(value)])
+    if count > _MOST_NUMBERS:
+        raise ExpkitError(f"{name} has {count} numbers, and each would be a series of its own; at most {_MOST_NUMBERS} "
+                          f"are recorded: let the metric compute less, or log_table from a callback")  # fmt: skip

@@ -51,7 +51,7 @@ class Fits:
         """Where the fit ends that begins or began at `start`; whether that lies ahead."""
         ssr = self._state.steps.ssr
         if duration is not None:
-            return self._move_end(self._after(duration_of(duration, ssr), start), inside)
+            return self._move_end(self._after(duration_of(duration, ssr, "duration"), start), inside)
         if until is not None:
             return self._move_end(duration_of(until, ssr, "until"), inside)
         return self._state.progress < 1

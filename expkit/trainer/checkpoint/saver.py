@@ -49,6 +49,9 @@ class Saver(Callback):
         if self.keep_best and self.keep_last is None:
             raise ValueError("keep_best needs keep_last, for without it all checkpoints stay")
 
+    def init(self, state: Any, logger: Any) -> None:
+        self._files, self._saved_at = None, -1  # it may have been part of another training
+
     def place(self, state: Any) -> Any:
         """The folder of checkpoints of this run."""
         from expkit.trainer.checkpoint.folders import open_folder
