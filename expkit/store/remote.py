@@ -34,9 +34,9 @@ _AT_ONCE = 256
 
 
 def mirrored(url: str, *, logs: bool = False) -> Path:
-    """Bring the copy up to date and give its folder, which is missing where nothing is there.
+    """Bring the copy up to date and give its folder.
 
-    EnvironmentFault where it cannot be reached; the copy stays as it was then.
+    UsageError where nothing is there; EnvironmentFault where it cannot be reached, and the copy stays as it was then.
     """
     folder = view_of(url)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +83,7 @@ class _Entry:
 
 class _Mirror:
     def __init__(self, url: str, folder: Path, logs: bool) -> None:
+        self._url = url
         self._fs, self._root = file_system(url)
         self._folder = folder
         self._logs = logs
@@ -103,6 +104,8 @@ class _Mirror:
                 discard(self._folder / name)
                 del self._have[name]
         self._save()
+        if not there:
+            raise UsageError(f"there are no results at {without_userinfo(self._url)}")
 
     def _listed(self, part: str) -> dict[str, _Entry]:
         """Files there by their path below the root, those that no question needs left out."""
