@@ -30,6 +30,7 @@ def headline(
     red: Sequence[Guard],
     target: TargetInfo,
     clock_sentence: str,
+    scope: str = SCOPE,
 ) -> tuple[str, ...]:
     """What is faster at equal quality, what else was found, who earned it, the noise floor, the clock, the scope."""
     judged = [a for a in arms if not a.baseline]
@@ -40,11 +41,11 @@ def headline(
     if red:
         withheld = f"Headline withheld: {red[0].sentence}"
         also = [f"Also red: {phrases.listing([g.name for g in red[1:]])}."] if red[1:] else []
-        return withheld, *also, clock_sentence, SCOPE
+        return withheld, *also, clock_sentence, scope
     lines = [_faster(judged), _others(judged), _credit(study, effects, floor), _terms(study, floor, target)]
     if study.clock == "cpu_s" and "because" in clock_sentence:
         lines.append(clock_sentence)
-    return (*[line for line in lines if line], SCOPE)
+    return (*[line for line in lines if line], scope)
 
 
 def _faster(arms: Sequence[Arm]) -> str:

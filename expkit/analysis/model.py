@@ -210,6 +210,35 @@ class TrialRow:
 
 
 @dataclass(frozen=True)
+class MethodVerdict:
+    """What one method does, averaged over all contexts, in the words of the arms' verdicts."""
+
+    method: str
+    verdict: str
+    time: Interval
+    quality: Interval
+    sentence: str
+
+
+@dataclass(frozen=True)
+class VerdictBox:
+    """What stands above everything else: what was compared, what came of it, what it rests on."""
+
+    scope: str = ""
+    """Workload, arms, seeds, budget, in a sentence."""
+    answer: str = ""
+    """The first sentence of the headline: what is faster at equal quality, or why nothing is said."""
+    methods: tuple[MethodVerdict, ...] = ()
+    noise: str = ""
+    clock: str = ""
+    fixed: tuple[str, ...] = ()
+    """What was fixed before the data."""
+    not_fixed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Of which the store does not say when it was fixed."""
+
+
+@dataclass(frozen=True)
 class Summary:
     """Everything that a report says; `sql` has one SELECT per kind of number that gives it from the views."""
 
@@ -251,3 +280,5 @@ class Summary:
     """What the effects rest on, interactions, orders of switching on, levels."""
     pooling: Pooling = field(default_factory=Pooling)
     """Whether one error serves all arms' intervals, and why not where it does not."""
+    box: VerdictBox = field(default_factory=VerdictBox)
+    """The verdict box as data."""

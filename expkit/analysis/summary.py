@@ -13,13 +13,14 @@ from typing import Any
 from expkit.analysis import speedup, terms
 from expkit.analysis.arms import arms
 from expkit.analysis.attainment import attained
+from expkit.analysis.box import verdict_box
 from expkit.analysis.budgets import equal_quality
 from expkit.analysis.credit import credited
 from expkit.analysis.curves import curve
 from expkit.analysis.fronts import fronts
 from expkit.analysis.guards import every, light, machine
 from expkit.analysis.guards.tables import Tables, tables
-from expkit.analysis.headline import headline, noise_sentence
+from expkit.analysis.headline import SCOPE, headline, noise_sentence
 from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
 from expkit.analysis.model import SCHEMA_VERSION, Failure, Noise, Summary, TrialRow
 from expkit.analysis.noise import aa_floor
@@ -76,6 +77,8 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
     red = light.red(found)
     judged = arms(study, floor, red)
     effects, credit = credited(study, floor)
+    scope = next((g.sentence for g in found if g.name == "scope" and g.checked), SCOPE)
+    said = headline(study, judged, effects, floor, red, info, clock_sentence, scope)
     states = Counter(r.state for r in study.replicates)
     return Summary(
         schema_version=SCHEMA_VERSION,
@@ -104,12 +107,13 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
         trials=tuple(_trial_row(r) for r in data.replicates),
         provenance=_provenance(con, data, looked.silent),
         sql=statements(data.name, study),
-        headline=headline(study, judged, effects, floor, red, info, clock_sentence),
+        headline=said,
         withheld=tuple(g.name for g in red),
         equal_quality=equal_quality(study, terms.preset(info)),
         fronts=fronts(study),
         credit=credit,
         pooling=study.pooling,
+        box=verdict_box(looked, judged, effects, found, said, clock_sentence),
     )  # fmt: skip
 
 

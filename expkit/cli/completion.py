@@ -50,18 +50,20 @@ def files(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What can be listed: trials, and plug-ins by kind."""
+    """What can be listed: trials, plug-ins by kind, and the numbers of a report."""
     from expkit.plugins import KINDS
 
-    return _fitting([*KINDS, "trials"], incomplete)
+    return _fitting([*KINDS, "trials", "statistics", "guards"], incomplete)
 
 
-def plugins_and_keys(incomplete: str) -> list[str]:
-    """Names of all plug-ins, and keys of recipes and sweeps."""
+def explained(incomplete: str) -> list[str]:
+    """Names of all plug-ins, keys of recipes and sweeps, and numbers of a report."""
     from expkit import plugins
+    from expkit.analysis.glossary import find
     from expkit.spec import keys
 
-    return _fitting({*keys.names(), *(name for kind in plugins.KINDS for name in plugins.names(kind))}, incomplete)
+    of_plugins = (name for kind in plugins.KINDS for name in plugins.names(kind))
+    return _fitting({*keys.names(), *of_plugins, *find.names(), *find.KINDS}, incomplete)
 
 
 def overrides(incomplete: str) -> list[str]:

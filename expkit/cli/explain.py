@@ -1,16 +1,18 @@
-"""`expkit explain`: a plug-in with its settings and declarations, or a key of a recipe or sweep file."""
+"""`expkit explain`: a plug-in with its settings and declarations, a key of a recipe or sweep file, a statistic."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from expkit.cli.completion import plugins_and_keys
+from expkit.cli.completion import explained
 from expkit.cli.options import Json, give
 
 if TYPE_CHECKING:
+    from expkit.analysis.glossary.entry import Statistic
     from expkit.plugins import Plugin
 
 DECLARATIONS = ("paper", "requires", "conflicts", "before", "after", "provides", "changes_targets", "changes_batch",
@@ -24,13 +26,14 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            help="A plug-in (ema, models/resnet), a kind (schedulers), a key (ablate.design), recipe, sweep or events.",
-            autocompletion=plugins_and_keys,
+            help="A plug-in (ema, models/resnet), a kind (schedulers), a key (ablate.design), a statistic of a report "
+            "(rho, Shapley), recipe, sweep or events.",
+            autocompletion=explained,
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Explain a plug-in or a key: what it does, its settings with ranges and defaults, what it declares.
+    """Explain a plug-in or a key: what it does, its settings, what it declares; or a statistic: its formula.
 
     Example: expkit explain ema
     """
@@ -39,11 +42,14 @@ def explain(
         give(found)
     else:
         print(text_of(found))
+        for kind, one in _of_the_same_name(name) if found["kind"] not in ("statistic", "guard") else ():
+            print(f"\nIn a report: expkit explain {kind}/{one}")
 
 
 def explanation(name: str) -> dict[str, Any]:
     """What is known about a name, as one JSON value; UsageError with the nearest name where nothing is."""
     from expkit import plugins
+    from expkit.analysis.glossary import find
     from expkit.errors import UsageError, unknown
     from expkit.spec import keys
 
@@ -59,14 +65,39 @@ def explanation(name: str) -> dict[str, Any]:
         return of_plugin(kinds[0], name.split("/")[-1])
     if key:
         return key
+    if statistics := find.find(name):
+        return of_statistics(statistics)
+    if name in find.KINDS:
+        text = "\n".join(f"{one.name}: {one.text}" for one in find.KINDS[name])
+        return {"name": name, "kind": "numbers of a report", "text": text, "settings": [], "declares": {}}
     if name in plugins.KINDS:
         every = {n: plugins.summary(name, n) for n in plugins.names(name)}
         text = "\n".join(f"{n}: {sentence}" for n, sentence in every.items())
         return {"name": name, "kind": "kind of plug-in", "text": text, "settings": [], "declares": {}}
-    known = {n for kind in plugins.KINDS for n in plugins.names(kind)} | set(keys.names())
-    raise UsageError(
-        unknown("plug-in or key", name, known, hint="expkit list, expkit explain recipe, expkit explain sweep")
-    )
+    known = {n for kind in plugins.KINDS for n in plugins.names(kind)} | {*keys.names(), *find.names()}
+    hint = "expkit list, expkit list statistics, expkit explain recipe, expkit explain sweep"
+    raise UsageError(unknown("plug-in, key or statistic", name, known, hint=hint))
+
+
+def _of_the_same_name(name: str) -> list[tuple[str, str]]:
+    """(kind, name as one types it) of the numbers of a report that a plug-in or a key hides."""
+    from expkit.analysis.glossary.find import find, typed_name
+
+    return [(kind, typed_name(one.name)) for kind, one in find(name)]
+
+
+def of_statistics(found: Sequence[tuple[str, Statistic]]) -> dict[str, Any]:
+    """A number of the report, and what else has its name."""
+    from expkit.analysis.glossary.find import typed_name
+
+    (kind, one), *others = found
+    text = f"{one.text}\n\n    {one.formula}"
+    text += f"\n\nSource: {one.source}." if one.source else ""
+    text += f"\nIn summary.json: {', '.join(one.where)}." if one.where else ""
+    text += "".join(f"\nAlso: expkit explain {k}/{typed_name(other.name)}" for k, other in others)
+    return {"name": one.name, "kind": {"statistics": "statistic", "guards": "guard"}[kind], "text": text,
+            "formula": one.formula, "source": one.source, "where": list(one.where), "settings": [],
+            "declares": {}}  # fmt: skip
 
 
 def of_events() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`expkit list`: which plug-ins there are, of one kind or of all; which trials, chosen, sorted, with any columns."""
+"""`expkit list`: which plug-ins there are, which numbers a report has; which trials, chosen, sorted, any columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def list(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="trials, or plug-ins: algorithms, models, datasets, ...; all plug-ins if left out.",
+            help="trials; or plug-ins: algorithms, models, ...; or statistics, guards; all plug-ins if left out.",
             autocompletion=kinds,
         ),
     ] = None,
@@ -55,6 +55,8 @@ def list(
     asked = Asked(sweep, where, _words(sort), _words(cols), changed, limit)
     if ALSO.get(kind or "", kind) == "trials":
         _list_trials(runs_dir, asked, as_json)
+    elif kind in ("statistics", "guards") and asked == Asked():
+        _list_statistics(kind, as_json)
     elif asked != Asked():
         raise UsageError("a sweep, --where, --sort, --cols, --changed and --limit are for trials: expkit list trials")
     else:
@@ -72,6 +74,18 @@ def _list_plugins(kind: str | None, as_json: bool) -> None:
     width = max((len(name) for _, name, _ in rows), default=0)
     for k, name, text in rows:
         print(f"{name:<{width}}  {text}" if kind else f"{k:<11} {name:<{width}}  {text}")
+
+
+def _list_statistics(kind: str, as_json: bool) -> None:
+    from expkit.analysis.glossary import find
+
+    rows = [(find.typed_name(one.name), one.text.split(". ")[0].rstrip(".") + ".", one) for one in find.KINDS[kind]]
+    if as_json:
+        give([{"kind": kind, "name": name, "summary": text, "formula": one.formula} for name, text, one in rows])
+        return
+    width = max(len(name) for name, _, _ in rows)
+    for name, text, _ in rows:
+        print(f"{name:<{width}}  {text}")
 
 
 def _list_trials(runs_dir: Path, asked: Asked, as_json: bool) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from expkit.analysis.model import Summary
+from expkit.analysis.model import Summary, VerdictBox
+from expkit.analysis.phrases import listing
 from expkit.report.blocks import Block, Text, Verdicts
 from expkit.report.numbers import better_if, count, progress
 from expkit.report.section import Section
@@ -24,13 +25,22 @@ class Verdict(Section):
     def blocks(self, summary: Summary) -> Sequence[Block]:
         lines = summary.headline or (_nothing(summary),)
         notes = (
+            summary.box.scope,
             summary.target.sentence,
+            _terms(summary.box),
             summary.clock_sentence,
             f"{DIRECTION} {summary.metric}: {better_if(summary)}.",
         )
         running = [Text(_running(summary))] if summary.running else []
         said = {"", *lines}  # the headline has the clock's sentence where the clock is news
         return [*running, Verdicts(lines, tuple(note for note in notes if note not in said))]
+
+
+def _terms(box: VerdictBox) -> str:
+    """What was fixed in advance and what was not, in one line."""
+    parts = (("Fixed in advance", box.fixed), ("not fixed", box.not_fixed), ("not on record", box.unknown))
+    said = "; ".join(f"{name}: {listing(values)}" for name, values in parts if values)
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _running(summary: Summary) -> str:

@@ -76,12 +76,15 @@ def test_plug_ins_kinds_and_keys(lab: tuple[Path, Synthetic]) -> None:
     assert "algorithms" in offered(folder, "expkit list ")
     assert offered(folder, "expkit explain blurp") == ["blurpool"]
     assert "trainer.max_duration" in offered(folder, "expkit explain trainer.")
+    assert offered(folder, "expkit explain hodges") == ["hodges_lehmann"]
+    assert "guards/same_seed" in offered(folder, "expkit explain guards/")
+    assert offered(folder, "expkit list stat") == ["statistics"]
     assert offered(folder, "expkit run tiny --set trainer.max_d") == ["trainer.max_duration="]
 
 
 def test_commands_and_options(lab: tuple[Path, Synthetic]) -> None:
     folder, _ = lab
-    assert offered(folder, "expkit lo") == ["logs"]
+    assert offered(folder, "expkit log") == ["logs"]
     assert "--follow" in offered(folder, "expkit logs --f")
 
 

@@ -118,3 +118,31 @@ def test_list_takes_the_words_of_the_readme() -> None:
 def test_every_command_has_help_with_an_example_to_paste(command: str) -> None:
     text = out(command, "-h")
     assert f"expkit {command}" in text.split("Example:")[1]
+
+
+@pytest.mark.parametrize(("name", "formula"), [("Shapley", "phi_i = "), ("p_of_sign_flips", "/ 2^n"), ("eps", "A/A")])
+def test_explain_a_statistic_of_a_report(name: str, formula: str) -> None:
+    found = json.loads(out("explain", name, "--json"))
+    assert found["kind"] == "statistic" and formula in found["formula"] + found["text"] and found["where"]
+    assert found["formula"] in out("explain", name)
+
+
+def test_explain_a_guard_and_what_a_key_hides() -> None:
+    assert "(guard)" in out("explain", "guards/target")
+    assert "In a report: expkit explain statistics/target" in out("explain", "target")
+    assert "Also: expkit explain guards/noise_floor" in out("explain", "noise_floor")
+    assert "same seed: " in out("explain", "guards")
+
+
+@pytest.mark.parametrize("kind", ["statistics", "guards"])
+def test_list_the_numbers_of_a_report(kind: str) -> None:
+    lines = out("list", kind).splitlines()
+    rows = json.loads(out("list", kind, "--json"))
+    assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+    assert all(row["formula"] and row["summary"].endswith(".") for row in rows)
+    assert all(f"{row['kind']}" == kind for row in rows) and len(rows) > 24
+
+
+def test_explain_a_statistic_that_is_not_there_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"did you mean 'hodges_lehmann'"):
+        runner.invoke(app, ["explain", "hodges_leman"], catch_exceptions=False)
