@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 WORKERS ?= 3
-BENCHES := $(filter-out tests/benchmarks/bare_loop.py tests/benchmarks/peer_step.py,$(wildcard tests/benchmarks/*.py))
+BENCHES := $(filter-out $(addprefix tests/benchmarks/,bare_loop.py peer_step.py big_store.py store_peer.py),$(wildcard tests/benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup ablate test test-gpu soak lint bench clean

@@ -38,6 +38,8 @@ _EFFECTIVE = """
   FROM algorithms a SEMI JOIN (SELECT id, replicate FROM sweep_trials WHERE sweep = ?) p
     ON a.id = p.id AND a.replicate = p.replicate
   WHERE a.effective IS NOT NULL"""
+_EVALUATED = ("train_s", "cpu_s", "wall_s")
+"""The clocks of an evaluation."""
 _RECORDED = """
   SELECT DISTINCT m.name FROM metrics m SEMI JOIN (SELECT id, replicate FROM sweep_trials WHERE sweep = ?) p
     ON m.id = p.id AND m.replicate = p.replicate ORDER BY m.name"""
@@ -56,6 +58,7 @@ class Views(Protocol):
     """A connection to a store, as `store.query.connect` makes it."""
 
     def rows(self, sql: str, params: Any = ()) -> list[dict[str, Any]]: ...
+    def table(self, sql: str, params: Any = ()) -> Any: ...
     @property
     def store(self) -> Records: ...
     @property
@@ -129,7 +132,8 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
     name = row["sweep"]
     rows = con.rows(_REPLICATES, [name])
     torn = con.store.torn() & {(r["id"], r["replicate"]) for r in rows if r["status"] == "complete"}
-    found_series = _evaluations(con.rows(_EVALUATIONS, {"sweep": name, "metric": metric}))
+    evaluations = con.table(_EVALUATIONS, {"sweep": name, "metric": metric})
+    found_series = _evaluations(evaluations) if len(evaluations) else {}
     series = {key: points for key, points in found_series.items() if key not in torn}  # half a curve is a false one
     effective: dict[Key, dict[str, bool]] = {}
     for found in con.rows(_EFFECTIVE, [name]):
@@ -171,15 +175,18 @@ def utc_text(moment: datetime | None, timespec: str = "milliseconds") -> str | N
     return None if moment is None else f"{moment.isoformat(timespec=timespec)}Z"
 
 
-def _evaluations(rows: Iterable[Row]) -> dict[Key, Evaluations]:
-    columns: dict[Key, list[tuple[float, ...]]] = {}
-    for r in rows:
-        point = r["batch"], r["sample"], r["train_s"], r["cpu_s"], r["wall_s"], r["value"]
-        columns.setdefault((r["id"], r["replicate"]), []).append(point)
+def _evaluations(table: Any) -> dict[Key, Evaluations]:
+    """The series of each replicate, from a table in which they follow one another: views into its columns."""
+    columns = {name: table[name].to_numpy().astype(float) for name in ("batch", "sample", "value", *_EVALUATED)}
+    ids = table["id"].combine_chunks().dictionary_encode()
+    codes, replicates = ids.indices.to_numpy(), table["replicate"].to_numpy()
+    changes = np.flatnonzero((np.diff(codes) != 0) | (np.diff(replicates) != 0)) + 1
     found = {}
-    for key, points in columns.items():
-        batch, sample, train_s, cpu_s, wall_s, value = np.asarray(points, dtype=float).T
-        found[key] = Evaluations(batch, sample, {"train_s": train_s, "cpu_s": cpu_s, "wall_s": wall_s}, value)
+    for start, stop in zip((0, *changes), (*changes, len(codes)), strict=True):
+        own = {name: column[start:stop] for name, column in columns.items()}
+        clocks = {clock: own[clock] for clock in _EVALUATED}
+        key = ids.dictionary[int(codes[start])].as_py(), int(replicates[start])
+        found[key] = Evaluations(own["batch"], own["sample"], clocks, own["value"])
     return found
 
 

