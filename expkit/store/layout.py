@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -57,7 +58,7 @@ class Layout:
         """Folder of all sweeps."""
         return self.root / "sweeps"
 
-    @property
+    @cached_property  # asked for 10,000 times when a store is opened
     def trials(self) -> Path:
         """Folder of all trials; a trial may belong to many sweeps."""
         return self.root / "trials"
