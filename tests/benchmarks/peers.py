@@ -3,10 +3,11 @@
     python tests/benchmarks/peers.py [--rounds 10] [--envs .peers] [--only ignite,expkit] [mlp64 mlp784 conv32]
 
 Each library gets an environment of its own under --envs, built on first use (about 1 GB each; TORCH_INDEX=URL picks
-torch wheels); one that cannot be built is named and left out. In a round every library trains once, in a process of its
-own, in an order that turns; a process alternates with the plain loop and gives the median of seven ratios of CPU time.
-Printed are the geometric mean over rounds, the t interval on its log, and how far expkit is ahead, paired by round.
-About 2 minutes a round. Exit code 1 where a library is ahead of expkit beyond the interval.
+torch wheels); one that cannot be built or run is named and left out. In a round every library trains once, in a process
+of its own, in an order that turns; a process alternates with the plain loop and gives the median of seven ratios of CPU
+time. Each goes to stderr as it comes. The table has the geometric mean over rounds, the t interval on its log, and how
+far expkit is ahead, paired by round; it is written anew after each round as Markdown, to --table, by default peers.md
+beside the environments. About 2 minutes a round. Exit code 1 where a library is ahead of expkit beyond the interval.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ import re
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1073741824", "MALLOC_TRIM_THRESHOLD_": "8589934592",
           "MALLOC_TOP_PAD_": "67108864"}  # fmt: skip  # as trials have them
+LIMIT_S = 600.0
+"""Of one process, which takes half a minute where it is slow."""
 TORCH = "torch==2.13.0"
 INSTALLS: dict[str, list[list[str]]] = {
     "ignite": [[TORCH, "pytorch-ignite==0.5.5"]],
@@ -44,14 +48,33 @@ INSTALLS: dict[str, list[list[str]]] = {
 
 @dataclass(frozen=True)
 class Interval:
-    """A ratio with its 95 % interval."""
+    """A ratio with its 95 % interval over `n` rounds; one round has none."""
 
     mean: float
     low: float
     high: float
+    n: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]" if self.n > 1 else f"{self.mean:.3f} (no interval)"
+
+
+@dataclass
+class Library:
+    """One that is measured, or the sentence that says why it could not be."""
+
+    name: str
+    python: str = ""
+    size: str = ""
+    trouble: str = ""
+    ratios: dict[str, list[float]] = field(default_factory=dict)
+    """By workload, one a round."""
+
+    @property
+    def packages(self) -> str:
+        """What was installed for it, with versions."""
+        pinned = [package for line in INSTALLS.get(self.name, []) for package in line if "==" in package]
+        return ", ".join(pinned) or f"torch=={torch_version()}"
 
 
 def python_of(name: str, envs: Path) -> tuple[str, str]:
@@ -61,7 +84,7 @@ def python_of(name: str, envs: Path) -> tuple[str, str]:
     env = envs / name
     python = env / "bin" / "python"
     if not (env / "ready").exists():
-        print(f"building {env}", file=sys.stderr, flush=True)
+        say(f"building {env}")
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(env)], check=True)
         index = ["--extra-index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
         for packages in INSTALLS[name]:
@@ -81,10 +104,10 @@ def _let_torchvision_import(env: Path) -> None:
 
 
 def ratio(name: str, python: str, workload: str) -> float:
-    """One process: the median of its chunks' ratios over the plain loop."""
+    """One process: the median of its chunks' ratios over the plain loop; OSError or TimeoutExpired where it fails."""
     command = [python, "-P", str(HERE / "peer_step.py"), name, workload]
     environment = {**os.environ, **MALLOC, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT) if name == "expkit" else ""}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     if done.returncode:
         raise OSError(f"{name} on {workload}: {done.stderr.strip().splitlines()[-1:]}")
     return statistics.median(json.loads(done.stdout.splitlines()[-1]))
@@ -92,22 +115,78 @@ def ratio(name: str, python: str, workload: str) -> float:
 
 def interval(ratios: list[float]) -> Interval:
     """Geometric mean with a t interval on the log."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     logs = [math.log(r) for r in ratios]
     mean, n = statistics.fmean(logs), len(logs)
-    half = t.ppf(0.975, n - 1) * statistics.stdev(logs) / math.sqrt(n)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    half = stdtrit(n - 1, 0.975) * statistics.stdev(logs) / math.sqrt(n) if n > 1 else math.inf
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 
-def compare(workload: str, pythons: dict[str, str], rounds: int) -> dict[str, list[float]]:
-    """Ratios by library, one a round; who goes first turns."""
-    ratios: dict[str, list[float]] = {name: [] for name in pythons}
-    names = list(pythons)
-    for round_ in range(rounds):
-        for name in names[round_ % len(names) :] + names[: round_ % len(names)]:
-            ratios[name].append(ratio(name, pythons[name], workload))
-    return ratios
+def prepare(name: str, envs: Path) -> Library:
+    """A library's environment, built where there is none, and seen to run."""
+    library = Library(name)
+    try:
+        library.python, library.size = python_of(name, envs)
+        ratio(name, library.python, "mlp64")  # warms the files
+    except (OSError, subprocess.SubprocessError) as e:
+        library.trouble = " ".join(str(e).split())
+    say(f"{name:10} {library.trouble or library.size}")
+    return library
+
+
+def measure_round(libraries: list[Library], workload: str, number: int) -> None:
+    """One ratio of each library; who goes first turns. One that fails is left out from here on."""
+    first = number % len(libraries)
+    for library in libraries[first:] + libraries[:first]:
+        if library.trouble:
+            continue
+        try:
+            measured = ratio(library.name, library.python, workload)
+        except (OSError, subprocess.TimeoutExpired) as e:
+            library.trouble = " ".join(str(e).split())
+        else:
+            library.ratios.setdefault(workload, []).append(measured)
+        say(f"{workload:8} round {number + 1:2}  {library.name:10} {library.trouble or f'{measured:.3f}'}")
+
+
+def over_expkit(library: Library, libraries: list[Library], workload: str) -> Interval | None:
+    """How many times expkit's step it takes, paired by round; None where one of the two has no round."""
+    own = next((other.ratios.get(workload, []) for other in libraries if other.name == "expkit"), [])
+    pairs = list(zip(library.ratios.get(workload, []), own, strict=False))
+    return interval([theirs / ours for theirs, ours in pairs]) if pairs else None
+
+
+def table(libraries: list[Library], workloads: list[str]) -> str:
+    """All that was measured, as Markdown."""
+    lines = [f"CPU time of a training step over the plain loop of bare_loop.py, 1 thread, torch {torch_version()}, "
+             f"{processor()}.", "In brackets the 95 % interval over n rounds; over expkit: paired by round.", "",
+             "| workload | library | over the plain loop | over expkit | n | environment |",
+             "|---|---|---|---|---|---|"]  # fmt: skip
+    for workload in workloads:
+        for library in libraries:
+            if found := library.ratios.get(workload):
+                ahead = over_expkit(library, libraries, workload) or "not measured"
+                lines.append(f"| {workload} | {library.name} | {interval(found)} | {ahead} | {len(found)} | "
+                             f"{library.packages}; {library.size} |")  # fmt: skip
+    lines += [f"\n{library.name} could not be measured: {library.trouble}" for library in libraries if library.trouble]
+    return "\n".join(lines) + "\n"
+
+
+def torch_version() -> str:
+    """That of this environment."""
+    return version("torch")
+
+
+def processor() -> str:
+    """What the machine calls its processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), "processor unknown")
+
+
+def say(line: str) -> None:
+    """Progress, at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -116,27 +195,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--envs", type=Path, default=ROOT / ".peers")
     parser.add_argument("--only", default=",".join(["bare", "expkit", *INSTALLS]))
+    parser.add_argument("--table", type=Path)
     given = parser.parse_args()
-    pythons: dict[str, str] = {}
-    for name in given.only.split(","):
-        try:
-            pythons[name], size = python_of(name, given.envs)
-            ratio(name, pythons[name], "mlp64")  # warms the files, and shows that it runs
-            print(f"{name:10} {size}", flush=True)
-        except (OSError, subprocess.CalledProcessError) as e:
-            pythons.pop(name, None)
-            print(f"{name:10} could not be measured: {e}", flush=True)
-    behind = False
+    libraries = [prepare(name, given.envs) for name in given.only.split(",")]
+    path = given.table or given.envs / "peers.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
     for workload in given.workloads:
-        ratios = compare(workload, pythons, given.rounds)
-        print(f"{workload}, CPU time of a step over the plain loop, n={given.rounds} rounds", flush=True)
-        for name, own in ratios.items():
-            ahead = (
-                interval([a / b for a, b in zip(own, ratios["expkit"], strict=True)]) if "expkit" in ratios else None
-            )
-            print(f"  {name:10} {interval(own)}   over expkit {ahead}", flush=True)
-            behind |= name in INSTALLS and ahead.high < 1
-    sys.exit(behind)
+        for number in range(given.rounds):
+            measure_round(libraries, workload, number)
+            path.write_text(table(libraries, given.workloads))
+    print(table(libraries, given.workloads), end="", flush=True)
+    say(f"written to {path}")
+    ahead = [over_expkit(lib, libraries, w) for lib in libraries if lib.name in INSTALLS for w in given.workloads]
+    sys.exit(any(one is not None and one.high < 1 for one in ahead))
 
 
 if __name__ == "__main__":
