@@ -75,6 +75,11 @@ def _seed(name: str, value: Any) -> None:
         refuse(name, "a whole number", value)
 
 
+def _step(name: str, value: Any) -> None:
+    if not is_whole(value) or value < 0:
+        refuse(name, "the number of a step, from 0", value)
+
+
 def _positive(name: str, value: Any) -> None:
     if not is_positive(value):
         refuse(name, "positive and finite", value)
@@ -155,5 +160,6 @@ _CHECKS: dict[str, Check] = dict(  # noqa: C408  # keywords: an argument may be 
     path=_path,
     weights_only=_flag,
     return_outputs=_flag,
+    step=_step,
 )
 """In the order in which they are looked at."""

@@ -9,6 +9,7 @@ from expkit.trainer.epochs import Epochs, augmentation_of
 from expkit.trainer.evaluator import Evaluation, intervals_of
 from expkit.trainer.interval import Every
 from expkit.trainer.loop import Loop
+from expkit.trainer.modules import who_needs_closure
 from expkit.trainer.parts import in_tokens, late_targets, search_of
 from expkit.trainer.precision import scaler_of
 from expkit.trainer.ranks import Ranks
@@ -28,11 +29,13 @@ def loop_of(
     device, seed, rank = state.device, state.seed, state.rank
     ranks = Ranks(state, own_batches) if state.world_size > 1 else None
     logs = bool(engine.logger.destinations)
+    closures = who_needs_closure(state.algorithms, state.optimizer)
     step = Step(
         state,
         engine,
         dropout=DefaultStream(device, seed, "dropout", rank),
-        scaler=scaler_of(state.precision, device, state.algorithms),
+        scaler=scaler_of(state.precision, device, closures),
+        closure=bool(closures),
         reads_loss=device.type == "cpu" or ranks is not None or logs,
         late_targets=late_targets(state),
         search=search_of(state, engine) if searches else None,

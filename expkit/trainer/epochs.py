@@ -106,6 +106,11 @@ class Epochs:
         for generator, given in self._generators:
             generator.set_state(given)
 
+    @property
+    def is_stateful(self) -> bool:
+        """Whether the loader itself notes where it is, which it does inside `next`."""
+        return self._stateful
+
     def state_dict(self) -> dict[str, Any]:
         """What is not in the timestamp: the place of a stateful loader, the seeds of the user's own generators."""
         own = self._loader.state_dict() if self._stateful and self._iterator is not None else self._left

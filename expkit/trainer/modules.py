@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -12,7 +12,9 @@ from torch import nn
 
 from expkit import plugins
 from expkit.errors import UsageError
+from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.arguments import instead, refuse
+from expkit.trainer.calling import parameters
 from expkit.trainer.compilation import unwrapped
 from expkit.trainer.contracts import Model, Optimizer
 
@@ -55,6 +57,14 @@ def optimizer_of(given: Any, model: nn.Module, loss_fn: Any = None) -> torch.opt
     _check_parameters(given, model, loss_fn)
     _check_rates(given)
     return given  # type: ignore[no-any-return]
+
+
+def who_needs_closure(algorithms: Mapping[str, Algorithm], optimizer: torch.optim.Optimizer) -> list[str]:
+    """Who computes gradients more than once a step: methods, by their labels, and an optimizer such as LBFGS."""
+    closure = parameters(optimizer.step).get("closure")
+    wanted = closure is not None and closure.default is closure.empty
+    methods = [label for label, algorithm in algorithms.items() if algorithm.needs_closure]
+    return [*methods, *[type(optimizer).__name__] * wanted]
 
 
 def _tensors(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -23,6 +23,7 @@ from expkit.trainer.loaders import Sizes
 from expkit.trainer.logger import LoggerDestination
 from expkit.trainer.losses import cross_entropy
 from expkit.trainer.microbatch import Search
+from expkit.trainer.modules import who_needs_closure
 from expkit.trainer.rates import Rates
 from expkit.trainer.schedule import Factor, Steps, total_steps
 from expkit.trainer.state import State
@@ -109,8 +110,9 @@ def microbatch_size(size: int | str | None) -> int | None:
 
 def search_of(state: State, engine: Engine) -> Search:
     """The search for a microbatch size; UsageError where it could not keep its promise."""
-    closures = [label for label, algorithm in state.algorithms.items() if algorithm.needs_closure]
-    if closures:  # what fails in the second pass cannot undo the first
+    if closures := who_needs_closure(
+        state.algorithms, state.optimizer
+    ):  # what fails in the second pass cannot undo the first
         raise UsageError(
             f"device_train_microbatch_size cannot be auto with {closures[0]}, which needs gradients more than once a "
             f"step; give a number"

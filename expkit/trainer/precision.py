@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import torch
 
 from expkit.errors import UsageError, unknown
-from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.arguments import refuse
 from expkit.trainer.checkpoint import checks
 from expkit.trainer.state import Precision
@@ -103,12 +102,11 @@ class Scaler:
         self.scale, self.skipped = scale, skipped
 
 
-def scaler_of(precision: Precision, device: torch.device, algorithms: Mapping[str, Algorithm]) -> Scaler | None:
-    """What amp_fp16 needs, None for other precisions; UsageError beside a method that it cannot serve."""
+def scaler_of(precision: Precision, device: torch.device, closures: Sequence[str]) -> Scaler | None:
+    """What amp_fp16 needs, None for other precisions; UsageError beside one of those that need a closure."""
     if precision != "amp_fp16":
         return None
-    for label, algorithm in algorithms.items():
-        if algorithm.needs_closure:  # it steps on gradients that nobody has looked at for inf
-            raise UsageError(f"precision cannot be amp_fp16 with {label}, which needs gradients more than once a "
-                             f"step; use amp_bf16 or fp32")  # fmt: skip
+    if closures:  # they step on gradients that nobody has looked at for inf
+        raise UsageError(f"precision cannot be amp_fp16 with {closures[0]}, which needs gradients more than once a "
+                         f"step; use amp_bf16 or fp32")  # fmt: skip
     return Scaler(torch.amp.GradScaler(device.type), device)

@@ -40,20 +40,22 @@ class Step:
         *,
         dropout: DefaultStream,
         scaler: Scaler | None,
+        closure: bool,
         reads_loss: bool,
         late_targets: str | None,
         search: Search | None,
         ranks: Ranks | None,
     ) -> None:
-        """`reads_loss`: whether the loss is read at every step. `search`: where the size of microbatches is looked for.
-
-        `late_targets`: a method that changes targets before the loss, where the model may have computed it already.
+        """`closure`: whether the optimizer gets a function that computes gradients again; the loss is then that of the
+        last time. `reads_loss`: whether the loss is read at every step. `search`: where the size of
+        microbatches is looked for. `late_targets`: a method that changes targets before the loss, where the model may
+        have computed it already.
         """
         self._state, self._engine, self._clocks = state, engine, engine.clocks
         self._dropout, self._late_targets = dropout, late_targets
         self.scaler, self.search, self._ranks = scaler, search, ranks
         self._reads_loss = reads_loss
-        self._closure = any(algorithm.needs_closure for algorithm in state.algorithms.values())
+        self._closure = closure
         self._casts, self._transforms = state.precision != "fp32", bool(state.data.microbatch_transforms)
         self._weight: float | None = None  # what of the batch counts on this rank, where a DataSpec says so
         self.interruption: Interruption | None = None

@@ -202,7 +202,8 @@ class Trainer:
         """Train until `max_duration`, for `duration` more, or up to `until`; a fit that was stopped goes on.
 
         `until` is counted from the start of training and becomes its max_duration: where it is reached already, also
-        by a run that was resumed, nothing is trained.
+        by a run that was resumed, nothing is trained. Ctrl-C ends a fit after the step under way, with all of its state
+        whole and saved where checkpoints are, as KeyboardInterrupt; another fit goes on from there.
         """
         self._training.fit(duration, until)
 
@@ -244,6 +245,7 @@ class Trainer:
         Gives its address. A checkpoint of that name is replaced.
         """
         arguments.check({"path": path, "weights_only": weights_only})
+        self._training.turns.refuse_other_threads("save_checkpoint")
         return save_at(self._state, str(path), weights_only=weights_only)
 
     @property
@@ -257,6 +259,7 @@ class Trainer:
 
     def lr_at(self, step: int) -> float:
         """The learning rate of the first parameter group at a step, also of steps to come."""
+        arguments.check({"step": step})
         group = self._state.optimizer.param_groups[0]
         return float(group.get("initial_lr", group["lr"]) * self._loop.rates.of_group(0, step, self._state.steps))
 

@@ -13,7 +13,7 @@ import torch
 
 from expkit import dist
 from expkit.duration import Time
-from expkit.errors import UsageError
+from expkit.errors import Interruption, UsageError
 from expkit.trainer.activation_checkpointing import checkpoint_activations
 from expkit.trainer.assembly import iterations_of
 from expkit.trainer.compilation import compile_calls, compile_time
@@ -28,6 +28,7 @@ from expkit.trainer.parts import rates_of, steps_of
 from expkit.trainer.precision import refuse_autocast_around, refuse_no_gradients
 from expkit.trainer.schedule import OPEN_ENDED
 from expkit.trainer.state import State
+from expkit.trainer.turns import Turns, finishing_the_step
 
 
 class Training:
@@ -48,6 +49,7 @@ class Training:
         self._state, self._engine, self._loop, self._sizes = state, engine, loop, sizes
         self._compiled, self._recomputed, self._deterministic = compiled, recomputed, deterministic_mode
         self._shaped: torch.nn.Module | None = None
+        self.turns = Turns()
         self._fits: Fits | None = None
 
     def begin(self, take_up: Callable[[], None], *, every_batch: bool, replayed: bool) -> None:
@@ -75,9 +77,14 @@ class Training:
         assert self._fits is not None
         self.refuse_if_closed("train")
         refuse_no_gradients()
-        if not self._fits.begin(duration, until):
-            return
-        self._make_ready()
+        with self.turns.fit():
+            if not self._fits.begin(duration, until):
+                return
+            self._make_ready()
+            with finishing_the_step(self._ask, self._is_whole):
+                self._fit()
+
+    def _fit(self) -> None:
         try:
             with self.at_work():
                 fit(self._state, self._engine, self._loop)
@@ -86,6 +93,13 @@ class Training:
             self._fail(e)
             raise
         self._engine.log_traces()
+
+    def _ask(self, interruption: Interruption) -> None:
+        self._loop.step.interruption = interruption
+
+    def _is_whole(self) -> bool:
+        """Whether training waits for data, from a loader that does not note itself where it is."""
+        return self._engine.clocks.part == "data_wait_s" and not self._loop.ranks and not self._loop.epochs.is_stateful
 
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
@@ -96,12 +110,14 @@ class Training:
             yield
 
     def refuse_if_closed(self, what: str) -> None:
-        """UsageError, where it is closed, for whoever wants to do something with it."""
+        """UsageError, where it is closed or trains in another thread, for whoever wants to do something with it."""
         if self._engine.closed:
             raise UsageError(f"the trainer is closed; make a new one to {what}")
+        self.turns.refuse_other_threads(what)
 
     def close(self) -> None:
         """Close the loader's workers, then callbacks and loggers, each exactly once."""
+        self.turns.refuse_during_fit("close")
         try:
             self._loop.epochs.close(self._state)
         finally:

@@ -273,3 +273,11 @@ def test_an_error_inside_a_schedule_is_the_users_and_says_at_which_step() -> Non
     assert e.value.__notes__ == ["a schedule was asked for the learning rate of step 2 of 8"]
     with pytest.raises(UsageError, match=r"^10tok cannot be counted in steps: the loader does not say"):
         trainer(schedulers=schedulers.Cosine(warmup="10tok")).fit()
+
+
+def test_a_step_whose_rate_is_asked_for_is_a_number_from_0() -> None:
+    for step in (-1, "1", 1.5, None):
+        with pytest.raises(UsageError, match="step must be the number of a step, from 0, but got"):
+            trainer().lr_at(step)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"^duration must be a duration with its unit, .* write 3ep or 3ba"):
+        trainer().fit(3)  # type: ignore[arg-type]

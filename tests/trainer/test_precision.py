@@ -10,6 +10,7 @@ from torch import nn
 
 from expkit.errors import UsageError
 from expkit.trainer.algorithm import Algorithm
+from expkit.trainer.modules import who_needs_closure
 from expkit.trainer.precision import Scaler, scaler_of
 from expkit.trainer.trainer import Trainer
 from tests.trainer.doubles import Memory, Net, batches, net, trainer, weights
@@ -201,7 +202,10 @@ def test_a_method_that_steps_on_gradients_of_its_own_is_refused_under_fp16() -> 
     class Twice(Algorithm):
         needs_closure = True
 
+    sgd = torch.optim.SGD(net().parameters())
     with pytest.raises(UsageError, match="amp_fp16 with twice, which needs gradients more than once a step"):
-        scaler_of("amp_fp16", torch.device("cuda"), {"twice": Twice()})
-    assert scaler_of("fp32", CPU, {"twice": Twice()}) is None
+        scaler_of("amp_fp16", torch.device("cuda"), who_needs_closure({"twice": Twice()}, sgd))
+    assert scaler_of("fp32", CPU, ["twice"]) is None
+    assert who_needs_closure({}, torch.optim.LBFGS(net().parameters())) == ["LBFGS"]
+    assert who_needs_closure({}, sgd) == []
     assert net().training
