@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from expkit.errors import EnvironmentFault
 from expkit.trainer.callback import Callback
 
 Count = Annotated[int, Field(ge=0)]
@@ -56,6 +57,16 @@ class Profiler(Callback):
     _session: Any = field(default=None, init=False, repr=False, compare=False)
     _said: Any = field(default=False, init=False, repr=False, compare=False)
     _written: Any = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def fit_start(self, state: Any, logger: Any) -> None:
+        from expkit.trainer.checkpoint.names import folder_of
+
+        folder = Path(folder_of(self.folder, state)).absolute()
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):  # better known now than after a cycle
+            raise EnvironmentFault(
+                f"the profiler cannot write to {folder}: {there} is no folder that may be written to"
+            )
 
     def before_dataloader(self, state: Any, logger: Any) -> None:
         place = self._place(state.timestamp.batch)

@@ -32,7 +32,7 @@ _AT_A_BATCH: set[Where] = {("expkit.trainer.loop", "_batch"), ("expkit.trainer.e
 
 
 def explain(error: BaseException, state: State) -> None:
-    """Note where it happened; UsageError from the error where it is known what was meant."""
+    """Note where it happened; UsageError from the error, with the place in it, where it is known what was meant."""
     if not isinstance(error, Exception) or isinstance(error, Interruption) or _is_noted(error):
         return
     way = list(_way(error))
@@ -40,9 +40,7 @@ def explain(error: BaseException, state: State) -> None:
         return
     note = _note(state, way)
     if not isinstance(error, ExpkitError) and (sentence := _sentence(error, state, way)):
-        told = UsageError(sentence)
-        told.add_note(note)
-        raise told from error
+        raise UsageError(f"{sentence} ({note})") from error
     error.add_note(note)
 
 
@@ -58,7 +56,7 @@ def shapes(batch: Any) -> str:
 
 
 def _is_noted(error: BaseException) -> bool:
-    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
+    return f"({_NOTE}" in str(error) or any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
 def _note(state: State, way: list[Where]) -> str:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from expkit.callbacks.profiler import Profiler
-from expkit.errors import PluginError
+from expkit.errors import EnvironmentFault, PluginError
 from expkit.loggers.parquet import Parquet
 from expkit.trainer.algorithm import Algorithm
 from expkit.trainer.callback import Callback
@@ -220,6 +220,16 @@ def test_each_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     trainer(profiler=Profiler(folder="traces/{run_name}"), run_name="yours", max_duration="5ba").fit()
     found = [str(file.relative_to(tmp_path)) for file in sorted(tmp_path.rglob("*.json"))]
     assert found == ["mine/profile/rank0-ba2-5.trace.json", "traces/yours/rank0-ba2-5.trace.json"]
+
+
+def test_a_folder_that_cannot_be_is_noticed_before_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    t = trainer(profiler=Profiler(folder=str(tmp_path / "file" / "profile")))
+    with pytest.raises(
+        EnvironmentFault, match=f"cannot write to {tmp_path}/file/profile: {tmp_path}/file is no folder"
+    ):
+        t.fit()
+    assert t.state.timestamp.batch == 0
 
 
 @pytest.mark.parametrize("given", [{"active": 0}, {"wait": -1}, {"repeat": -1}, {"num_traces_to_keep": 0}])

@@ -52,8 +52,8 @@ TARGETS: list[tuple[Callable[[torch.Tensor], Any], str]] = [
 def test_targets_that_are_no_classes(change: Callable[[torch.Tensor], Any], says: str, loss_fn: Any) -> None:
     with pytest.raises(UsageError, match=says) as e:
         trainer(train_dataloader=targets_like(change), loss_fn=loss_fn).fit()
-    assert e.value.__notes__[0].startswith("in epoch 0, after 0 batches of it, batch (float32 [6, 8], ")
-    assert e.value.__cause__ is not None
+    assert " (in epoch 0, after 0 batches of it, batch (float32 [6, 8], " in str(e.value)
+    assert e.value.__cause__ is not None and not hasattr(e.value, "__notes__")
 
 
 OUTPUTS: list[tuple[Callable[[torch.Tensor], Any], str]] = [
@@ -98,7 +98,7 @@ def test_losses_that_nothing_goes_backward_from(loss_fn: Any, says: str, size: i
     says = says if size is None else says.replace(r"\[6\]", r"\[4\]")
     with pytest.raises(ExpkitError, match=says) as e:
         trainer(loss_fn=loss_fn, device_train_microbatch_size=size).fit()
-    assert e.value.__notes__[0].startswith("in epoch 0, after 0 batches of it, batch (float32 [")
+    assert "in epoch 0, after 0 batches of it, batch (float32 [" in f"{e.value}{getattr(e.value, '__notes__', '')}"
 
 
 def test_what_is_frozen_or_without_gradients_is_named() -> None:
@@ -156,8 +156,8 @@ def test_inputs_of_another_type_or_shape_are_in_the_note() -> None:
 def test_an_evaluation_and_a_prediction_say_so_too() -> None:
     with pytest.raises(UsageError, match="but targets are from 4 to") as e:
         trainer(nn.Linear(8, 4), eval_dataloader={"val": targets_like(lambda t: t + 4)}, max_duration="1ep").fit()
-    assert e.value.__notes__[0].startswith("in epoch 0, after 4 batches of it, evaluator val, batch (float32 [6, 8], ")
-    assert len(e.value.__notes__) == 1
+    assert " (in epoch 0, after 4 batches of it, evaluator val, batch (float32 [6, 8], int64 [6])" in str(e.value)
+    assert not hasattr(e.value, "__notes__")
     with pytest.raises(RuntimeError) as other:
         trainer().predict([torch.randn(6, 7)])
     assert other.value.__notes__ == ["in epoch 0, after 0 batches of it, batch float32 [6, 7]"]

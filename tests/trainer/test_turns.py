@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from expkit.errors import Interruption, UsageError
+from expkit.errors import EnvironmentFault, Interruption, UsageError
 from expkit.trainer.callback import Callback
 from expkit.trainer.event import Event
 from expkit.trainer.trainer import Trainer
@@ -318,3 +318,13 @@ def test_lbfgs_trains_as_by_hand_and_goes_on_from_a_checkpoint(tmp_path: Path) -
     assert torch.equal(weights(again), weights(done))
     with pytest.raises(UsageError, match="cannot be auto with LBFGS, which needs gradients more than once a step"):
         with_lbfgs(net(), max_duration="1ep", device_train_microbatch_size="auto")
+
+
+@pytest.mark.parametrize("name", ["file", "file/saved", "x" * 300])
+def test_a_save_folder_that_cannot_be_is_noticed_before_the_first_step(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    t = trainer(save_folder=tmp_path / name)
+    with pytest.raises(EnvironmentFault, match="no checkpoint can be saved in"):
+        t.fit()
+    assert t.state.timestamp.batch == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
