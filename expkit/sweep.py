@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from expkit.errors import TrialFailure, UsageError
-from expkit.launch import targets
-from expkit.launch.drive import MISSING, Job, Order, exit_code
+from expkit.errors import UsageError
+from expkit.launch import confirmation, pilot, targets
+from expkit.launch.confirmation import Wanted
+from expkit.launch.drive import MISSING, Order, exit_code
 from expkit.launch.executor import open_executor
 from expkit.launch.only import Only
 from expkit.launch.progress import say
@@ -22,7 +22,7 @@ from expkit.launch.session import Session
 from expkit.launch.setting import expected
 from expkit.launch.sources import Changed, changed
 from expkit.launch.targets import Target
-from expkit.launch.trials import add, pilots, python_path
+from expkit.launch.trials import add, python_path
 from expkit.plan.expand import baseline_trial, expand
 from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
@@ -108,8 +108,35 @@ def run_pilot(file: Path, request: Request, *, force: bool = False) -> Path:
         raise UsageError(f"{path} is there already; a target that is changed after trials ran is exploratory: --force")
     store = Store(request.runs_dir)
     with _session(sweep, store, request) as session:
-        targets.write(path, _pilot(sweep, store, session))
+        targets.write(path, pilot.derive(sweep, store, session))
     return path
+
+
+def run_confirm(file: Path, request: Request, wanted: Wanted) -> Swept:
+    """Train a few arms of a sweep that has ended again, on fresh seeds and judged on test data, and write the report.
+
+    What is confirmed is settled at the first call; a second one goes on with it.
+    """
+    sweep = _load(file, request)
+    store = Store(request.runs_dir)
+    with _session(sweep, store, request) as session:
+        plan = planned(sweep, store)
+        if left := sum(state not in FINAL for state in plan.states):
+            raise UsageError(f"{left} of {len(plan.states)} replicates of {sweep.name} have no result yet, so nothing "
+                             f"can be chosen; run expkit sweep {file} first")  # fmt: skip
+        settled = confirmation.settle(sweep, store, wanted)
+        again = confirmation.reconciled(sweep, store, settled, request.retry)
+        target = store.targets(sweep.name) or None
+        states = MISSING | (RETRIED[request.retry] if request.retry else frozenset())
+        store.write_confirmation(sweep.name, confirmation.opened(settled, again))
+        target_hash = target["hash"] if target else None
+        rows = confirmation.rows(again, store.read_plan(sweep.name), target_hash)
+        _write_records(sweep, store, plan, target, rows)
+        session.drive(again.todo, sweep.recipe.metrics.primary.name, states=states, target_hash=target_hash)
+        tally = Counter(store.state_of(job.id12, job.replicate) for job in again.jobs)
+        code = exit_code(tally, session.stop)
+    report = write_report(store, sweep.name) if code < 128 else None
+    return Swept(sweep.name, code, tally, report, session.num_started, 0)
 
 
 def planned(sweep: Sweep, store: Store, *, retry: Retry | None = None, only: Only | None = None) -> Reconciled:
@@ -180,7 +207,7 @@ def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target 
     path = targets.target_file(file)
     if not path.exists():
         say(f"there is no {path}, so the pilot runs first: the baseline on {wanted.seeds} seeds of its own")
-        targets.write(path, _pilot(sweep, store, session))
+        targets.write(path, pilot.derive(sweep, store, session))
     target = targets.read(path)
     _warn_of_another(sweep, target, path)
     return target
@@ -196,58 +223,27 @@ def _warn_of_another(sweep: Sweep, target: Target, path: Path) -> None:
         say(f"{path} was derived from another baseline than this sweep's; expkit pilot --force derives it anew")
 
 
-def _pilot(sweep: Sweep, store: Store, session: Session) -> Target:
-    pilot, primary = sweep.recipe.metrics.target, sweep.recipe.metrics.primary
-    assert isinstance(pilot, Pilot)
-    cells = pilots(baseline_trial(sweep, seed) for seed in targets.pilot_seeds(pilot.seeds))
-    jobs = [Job(cell, cell.replicate) for cell in cells]
-    again = MISSING | {"failed"}  # without its pilot a sweep cannot begin, so asking for it is asking for a retry
-    session.drive(
-        [job for job in jobs if store.state_of(job.id12, 0) in again | {"running"}], primary.name, states=again
-    )
-    session.stop.raise_if_asked("the pilot was stopped before it could fix the target; run it again to go on")
-    for job in jobs:
-        if (state := store.state_of(job.id12, job.replicate)) not in ("complete", "diverged"):
-            raise TrialFailure(f"pilot trial {job.id12} ({job.name()}) is {state}, so no target could be derived")
-    firsts, finals = _ends(store, jobs, primary.name)
-    seeds = [job.cell.trial.seed for job in jobs]
-    return targets.derived(primary, pilot, seeds, firsts, finals, [job.id12 for job in jobs])
-
-
-def _ends(store: Store, jobs: Sequence[Job], metric: str) -> tuple[list[float], list[float]]:
-    """First and last recorded value of a metric in each job."""
-    from expkit.store.query import connect
-
-    with connect(store.layout.root) as con:
-        rows = con.rows("SELECT id, replicate, first, last FROM final WHERE name = ?", [metric])
-    found = {(row["id"], row["replicate"]): (_or_nan(row["first"]), _or_nan(row["last"])) for row in rows}
-    missing = [job for job in jobs if (job.id12, job.replicate) not in found]
-    if missing:
-        raise UsageError(f"{metric} was not recorded by pilot trial {missing[0].id12}; "
-                         "metrics.primary must name what an evaluator makes, such as eval/accuracy")  # fmt: skip
-    ends = [found[job.id12, job.replicate] for job in jobs]
-    return [first for first, _ in ends], [last for _, last in ends]
-
-
-def _or_nan(value: float | None) -> float:
-    """What was recorded and was no finite number is NULL in the view."""
-    return math.nan if value is None else value
-
-
-def _write_records(sweep: Sweep, store: Store, plan: Reconciled, target: Target | None) -> None:
+def _write_records(
+    sweep: Sweep,
+    store: Store,
+    plan: Reconciled,
+    target: Target | None,
+    confirmed: Iterable[PlanRow] | None = None,
+) -> None:
     """What the store keeps of a sweep: its file, its plan, its target, and what its report needs to know."""
     primary, report = sweep.recipe.metrics.primary, sweep.report
     terms = {"seeds": list(sweep.seeds), "metric": primary.name, "mode": primary.mode, "clock": report.clock,
              "non_inferiority": report.non_inferiority}  # fmt: skip
-    rows = plan.rows(store.read_plan(sweep.name), target["hash"] if target else None)
-    rows += _pilot_rows(sweep, store, target)
+    before = store.read_plan(sweep.name)
+    rows = plan.rows(before, target["hash"] if target else None)
+    rows += pilot.rows(sweep, store, target)
+    rows += confirmation.behind(rows, before if confirmed is None else confirmed)
     store.write_plan(sweep.name, sweep.text, rows, file=str(sweep.path))
     store.write_settings(sweep.name, {
         "clock": report.clock,
         "ci": report.ci,
         "non_inferiority": report.non_inferiority,
         "confirmatory": list(report.confirmatory),
-        "rates": {"per_hour": report.price_per_hour, "per_kwh": report.price_per_kwh, "watts": report.watts},
         "metric": primary.name,
         "mode": primary.mode,
         "baseline_arm": "+".join(sorted(level.label for level in sweep.baseline)) or "none",
@@ -266,10 +262,3 @@ def _named(before: list[dict[str, Any]], terms: dict[str, Any]) -> list[dict[str
     if before and {key: before[-1].get(key) for key in terms} == terms:
         return before
     return [*before, {"utc": now_utc(), **terms}]
-
-
-def _pilot_rows(sweep: Sweep, store: Store, target: Target | None) -> list[PlanRow]:
-    """The pilot's trials, where they ran into this store and not on another machine."""
-    trials = [baseline_trial(sweep, seed) for seed in target["seeds"]] if target else []
-    here = [job for job in pilots(trials) if store.replicates(job.trial.id12)]
-    return [PlanRow(c.trial.id12, 0, c.trial.arm, c.role, c.block, c.position, None) for c in here]

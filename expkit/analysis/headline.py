@@ -1,4 +1,5 @@
-"""The first thing a report says: at most six sentences in plain words, each with its numbers."""
+"""The first thing a report says: at most six sentences in plain words, each with its numbers; one more where arms were
+confirmed."""
 
 from __future__ import annotations
 

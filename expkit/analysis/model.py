@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from expkit.analysis.comparisons import Many
 from expkit.analysis.contributions import Credit, Part
 from expkit.analysis.estimates import Checks, Front, Pooling, Reach
 from expkit.analysis.estimates import EqualQuality as EqualQuality
@@ -240,6 +239,48 @@ class VerdictBox:
 
 
 @dataclass(frozen=True)
+class Confirmed:
+    """An arm on fresh seeds beside what chose it; the speedups' intervals hold together with the sweep's level."""
+
+    arm: Arm
+    was: Interval
+    """Its speedup in the sweep, as it was when it was chosen."""
+    was_quality: Interval
+    p_holm: float | None
+    """Of no effect on time, two-sided, adjusted for the number of arms that are confirmed."""
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """A few arms run again on seeds that nothing was chosen by, judged on test data where there is some."""
+
+    utc: str
+    """When arms and seeds were settled."""
+    rule: str
+    """How the arms were chosen."""
+    of: int
+    """Arms among which was chosen."""
+    seeds: tuple[int, ...]
+    states: Mapping[str, int]
+    """Replicates by state."""
+    metric: str
+    test: bool
+    opened_utc: str | None
+    """When the first trial that evaluates test data was begun."""
+    clock: str
+    level: float
+    """Of each interval of a speedup: 1 - (1 - ci) / number of arms."""
+    noise: Noise
+    arms: tuple[Confirmed, ...]
+    earlier: tuple[str, ...]
+    """When other confirmations of this sweep were settled."""
+    sentences: tuple[str, ...]
+    """What was done, which data judged, and what cannot be said of it."""
+    headline: str
+
+
+@dataclass(frozen=True)
 class Summary:
     """Everything that a report says; `sql` has one SELECT per kind of number that gives it from the views."""
 
@@ -279,9 +320,9 @@ class Summary:
     """Who is on the front of time and quality, by parameter point."""
     credit: Credit = field(default_factory=Credit)
     """What the effects rest on, interactions, orders of switching on, levels."""
-    many: Many = field(default_factory=Many)
-    """All arms at once: adjusted for their number, the set that may be best, sensitivity, cost."""
     pooling: Pooling = field(default_factory=Pooling)
     """Whether one error serves all arms' intervals, and why not where it does not."""
     box: VerdictBox = field(default_factory=VerdictBox)
     """The verdict box as data."""
+    confirmation: Confirmation | None = None
+    """None where nothing has been confirmed."""

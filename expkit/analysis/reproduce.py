@@ -11,6 +11,7 @@ from expkit.analysis.cells import full_grid
 from expkit.analysis.study import Study
 
 # ruff: noqa: S608  # literals are quoted below; the texts are shown, and read by a locked connection
+_GRID = "p.role IN ('baseline', 'arm', 'repeat')"
 
 
 def statements(sweep: str, study: Study) -> Mapping[str, str]:
@@ -74,19 +75,29 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _usable(sweep: str, clock: str) -> str:
-    """Complete replicates of the grid whose time on the clock may be compared."""
+def confirmed(sweep: str, baseline: str, clock: str, seeds: Sequence[int]) -> str:
+    """The speedups of arms that were confirmed, on these seeds."""
+    among = f"p.role = 'confirm' AND t.seed IN ({', '.join(map(str, seeds)) or 'NULL'})"
+    times = _times(literal(sweep), literal(baseline), clock, among)
+    return (
+        f"{times}\nSELECT arm, exp(avg(d)) AS speedup, stddev_samp(d) AS sd_log, count(*) AS n "
+        "FROM pairs GROUP BY arm ORDER BY speedup DESC"
+    )
+
+
+def _usable(sweep: str, clock: str, among: str = _GRID) -> str:
+    """Complete replicates, those of the grid unless told otherwise, whose time on the clock may be compared."""
     spoilt = "['resumed', 'shared']" if clock == "cpu_s" else "['resumed', 'shared', 'contention']"
     return f"""WITH usable AS (
   SELECT p.arm, p.block, p.id, p.replicate, t.setting, t.{clock} AS t
   FROM sweep_trials p JOIN trials t USING (id, replicate)
-  WHERE p.sweep = {sweep} AND p.role IN ('baseline', 'arm', 'repeat') AND t.status = 'complete'
+  WHERE p.sweep = {sweep} AND {among} AND t.status = 'complete'
     AND t.{clock} > 0 AND NOT list_has_any(coalesce(t.timing_reasons, []), {spoilt}))"""
 
 
-def _times(sweep: str, baseline: str, clock: str) -> str:
+def _times(sweep: str, baseline: str, clock: str, among: str = _GRID) -> str:
     """d = ln T_0 - ln T_c of each block, T_0 the geometric mean of the baseline's replicates."""
-    return f"""{_usable(sweep, clock)}, t0 AS (
+    return f"""{_usable(sweep, clock, among)}, t0 AS (
   SELECT block, setting, avg(ln(t)) AS ln_t0 FROM usable WHERE split_part(arm, ' ', 1) = {baseline} GROUP BY ALL
 ), pairs AS (
   SELECT u.arm, u.block, avg(b.ln_t0 - ln(u.t)) AS d FROM usable u JOIN t0 b USING (block, setting)

@@ -12,22 +12,22 @@ from typing import Any
 
 from expkit.analysis import speedup, terms
 from expkit.analysis.arms import arms
-from expkit.analysis.at_once import at_once
 from expkit.analysis.attainment import attained
 from expkit.analysis.box import verdict_box
 from expkit.analysis.budgets import equal_quality
+from expkit.analysis.confirmation import confirmation
 from expkit.analysis.credit import credited
 from expkit.analysis.curves import curve
 from expkit.analysis.fronts import fronts
 from expkit.analysis.guards import every, light, machine
 from expkit.analysis.guards.tables import Tables, tables
 from expkit.analysis.headline import SCOPE, headline, noise_sentence
-from expkit.analysis.load import Settings, Sweep, Views, load, recorded_metrics, settings, sweep_row
-from expkit.analysis.model import SCHEMA_VERSION, Failure, Noise, Summary, TrialRow
+from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
+from expkit.analysis.model import SCHEMA_VERSION, Confirmation, Failure, Noise, Summary, TrialRow
 from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
-from expkit.analysis.replicate import Replicate
-from expkit.analysis.reproduce import statements
+from expkit.analysis.replicate import Replicate, split_arm
+from expkit.analysis.reproduce import confirmed, statements
 from expkit.analysis.study import COMPARED, Study
 from expkit.analysis.terms import Asked
 from expkit.store.layout import Layout
@@ -62,7 +62,21 @@ def summarise(
     )  # fmt: skip
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
     looked = tables(con, data, study, info, floor, other_terms=asked != Asked())
-    return _summary(con, looked, wanted, clock_sentence)
+    made = _summary(con, looked, wanted.clock, clock_sentence)
+    if asked != Asked():
+        return made
+    return _with_confirmation(made, confirmation(con, row, data, study, info, wanted))
+
+
+def _with_confirmation(summary: Summary, found: Confirmation | None) -> Summary:
+    """With what fresh seeds said, told right after what the sweep's own seeds did."""
+    if found is None:
+        return summary
+    first, *rest = summary.headline
+    said = [found.headline] if found.headline else []
+    base = next((split_arm(arm.label)[0] for arm in summary.arms if arm.baseline), "none")
+    sql = {**summary.sql, "confirmed": confirmed(summary.sweep, base, found.clock, found.seeds)}
+    return dataclasses.replace(summary, headline=(first, *said, *rest), confirmation=found, sql=sql)
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
@@ -72,7 +86,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
     return plain
 
 
-def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) -> Summary:
+def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) -> Summary:
     data, study, info, floor = looked.data, looked.study, looked.info, looked.floor
     found = every.look(looked)
     red = light.red(found)
@@ -92,7 +106,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
         mode=study.mode,
         unit="",
         clock=study.clock,
-        clock_requested=wanted.clock,
+        clock_requested=requested,
         clock_sentence=clock_sentence,
         ci=study.ci,
         delta=study.delta,
@@ -113,7 +127,6 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
         equal_quality=equal_quality(study, terms.preset(info)),
         fronts=fronts(study),
         credit=credit,
-        many=at_once(con, data, study, judged, wanted),
         pooling=study.pooling,
         box=verdict_box(looked, judged, effects, found, said, clock_sentence),
     )  # fmt: skip
@@ -157,7 +170,7 @@ def _add(found: dict[str, list[float]], name: str, value: float | None) -> None:
 def _failure(one: Replicate) -> Failure:
     layout = Layout(Path())
     log = layout.log(layout.attempt(one.id, one.replicate, max(one.attempts, 1)), 0)
-    arm = f"{one.arm} (pilot)" if one.role == "pilot" else one.arm
+    arm = one.arm if one.role in COMPARED else f"{one.arm} ({one.role})"
     return Failure(one.id, one.replicate, arm, one.seed, one.state, one.cause, one.message, log.as_posix())
 
 

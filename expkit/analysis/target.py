@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from expkit.errors import UsageError
 
@@ -36,6 +37,34 @@ def ladder(
         return ()
     first, final = (statistics.median(side) for side in zip(*pairs, strict=True))
     return tuple((share, float(first + share * (final - first))) for share in shares)
+
+
+def slope(at: ArrayLike, quality: ArrayLike, mode: str = "max") -> float | None:
+    """What the metric gains per doubling of training over the last doubling of a run, more is better; None where
+    fewer than two evaluations are there.
+
+    Least squares of quality on log2 of batches, from half of the last one on. Shapes (E,), (E,). A2.
+    """
+    x, q = np.asarray(at, dtype=float), np.asarray(quality, dtype=float)
+    seen = np.isfinite(q) & (x > 0)
+    late = seen & (x >= x[seen].max(initial=0.0) / 2)
+    if len(np.unique(x[late])) < 2:
+        return None
+    x, q = np.log2(x[late]), q[late]
+    gain = float(((x - x.mean()) @ q) / ((x - x.mean()) ** 2).sum())
+    return gain if mode == "max" else -gain
+
+
+def too_flat(gain: float | None, sd: float | None) -> str:
+    """Why times to a target near the end mean little; empty where they may mean something, or nothing is known.
+
+    A shift dq of a run moves its time by the factor 2^(-dq / gain): at less than two SDs of the final quality per
+    doubling, one SD moves it by 1.4 and more. A2.
+    """
+    if gain is None or sd is None or gain >= 2 * sd:
+        return ""
+    share = f"gains {gain:.2g} per doubling of training there" if gain > 0 else "gains nothing there"
+    return f"the baseline {share} and its seeds vary by {sd:.2g} (SD), so times to it are mostly noise"
 
 
 def exploratory(

@@ -13,7 +13,7 @@ from expkit.analysis.load import Key, Settings, Sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.replicate import Replicate, methods_of, split_arm
 from expkit.analysis.study import COMPARED
-from expkit.analysis.target import exploratory, ladder
+from expkit.analysis.target import exploratory, ladder, too_flat
 from expkit.errors import UsageError, unknown
 
 _SMALLER = re.compile(r"loss|entropy|error|perplexity|mse|mae|nll|bits", re.IGNORECASE)
@@ -87,7 +87,8 @@ def target_info(
         exploratory=value is not None and _is_exploratory(record, sweep, asked),
         ladder=rungs,
     )
-    return replace(info, sentence=_sentence(info))
+    flat = too_flat(_number(record.get("slope")), _number(record.get("sd"))) if derived else ""
+    return replace(info, sentence=_sentence(info, flat))
 
 
 def preset(info: TargetInfo) -> list[float]:
@@ -106,7 +107,7 @@ def _is_exploratory(record: Mapping[str, Any], sweep: Sweep, asked: Asked) -> bo
     return exploratory(record.get("utc"), min(started, default=None), hashes, record.get("hash"))
 
 
-def _sentence(info: TargetInfo) -> str:
+def _sentence(info: TargetInfo, flat: str) -> str:
     if info.value is None:
         return f"No target is set for {info.metric}."
     what = f"Target {phrases.quality(info.value)} of {info.metric}"
@@ -116,7 +117,8 @@ def _sentence(info: TargetInfo) -> str:
     mark = f" (hash {info.hash[:12]})" if info.hash else ""
     if info.given == "pilot":
         seeds = phrases.count(len(info.seeds), "baseline pilot seed")
-        return f"{what} fixed from {seeds} by {info.rule}{on}, before any other arm ran{mark}."
+        but = f"; {flat}" if flat else ""
+        return f"{what} fixed from {seeds} by {info.rule}{on}, before any other arm ran{mark}{but}."
     return f"{what} was given, not derived{on}{mark}."
 
 

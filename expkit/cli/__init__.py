@@ -15,7 +15,7 @@ import typer
 from expkit.errors import ExpkitError, Interruption
 
 COMMANDS = {
-    "Run": ("run", "sweep", "pilot", "rerun", "launch"),
+    "Run": ("run", "sweep", "pilot", "confirm", "rerun", "launch"),
     "Look": ("status", "report", "query", "sql", "show", "logs", "why", "diff"),
     "Keep house": ("export", "load", "tag", "note", "rm", "gc", "compact", "verify"),
     "Prepare": ("check", "plan", "list", "explain", "schema"),

@@ -23,6 +23,7 @@ def pilot(
 
     Example: expkit pilot ablate.yaml
     """
+    from expkit.analysis.target import too_flat
     from expkit.launch import targets
     from expkit.spec.files import find_file
     from expkit.sweep import Request, run_pilot
@@ -35,4 +36,8 @@ def pilot(
     else:
         finals = ", ".join(f"{final:.4g}" for final in target["finals"])
         print(f"{target['metric']} {target['value']:.4g}: {target['rule']} of {finals}, written to {path}")
+        rungs = ", ".join(f"{100 * share:g} % {quality:.4g}" for share, quality in target["ladder"])
+        print(f"hash {target['hash']}, {target['utc'][:10]}; ladder of the median gain: {rungs or 'none'}")
+        if flat := too_flat(target["slope"], target["sd"]):
+            say(f"this target is too flat: {flat}; lower rungs of the ladder tell more")
         say(f"next: git add {path}; expkit sweep {file}")

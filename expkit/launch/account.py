@@ -44,12 +44,15 @@ def next_command(store: Store, id12: str, replicate: int, state: str, sweeps: li
         return f"expkit logs {id12} r{replicate} -f"
     if state == "complete":
         return f"expkit rerun {id12} --verify"
-    file = next((s["file"] for s in sweeps if s["replicate"] == replicate and s["role"] != "pilot"), None)
+    file, role = next(
+        ((s["file"], s["role"]) for s in sweeps if s["replicate"] == replicate and s["role"] != "pilot"), (None, "")
+    )
     if file is None and replicate == 0 and state in ("interrupted", "lost"):
         return f"expkit run {store.layout.recipe(id12)}"
     if file is None:
         return f"expkit rerun {id12}"
-    return f"expkit sweep {file}{f' --retry {state}' if state in ('failed', 'diverged') else ''}"
+    command = "confirm" if role == "confirm" else "sweep"
+    return f"expkit {command} {file}{f' --retry {state}' if state in ('failed', 'diverged') else ''}"
 
 
 def _replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from expkit.store.records import now_utc
 from expkit.store.strict import strict
 
 Target = Mapping[str, Any]
-"""{metric, mode, value, rule, seeds, finals, ladder, trials, utc, expkit, hash}."""
+"""{metric, mode, value, rule, seeds, finals, ladder, slope, sd, trials, utc, expkit, hash}."""
 
 
 def target_file(sweep_file: Path) -> Path:
@@ -36,8 +38,9 @@ def derived(
     firsts: Sequence[float],
     finals: Sequence[float],
     trials: Sequence[str],
+    slopes: Sequence[float | None] = (),
 ) -> Target:
-    """A target from the first and last evaluations of pilot runs."""
+    """A target from the first and last evaluations of pilot runs, and what they gain per doubling near their end."""
     from expkit import __version__
     from expkit.analysis.target import ladder, lowest_final
 
@@ -49,6 +52,8 @@ def derived(
         "seeds": list(seeds),
         "finals": list(finals),
         "ladder": [list(rung) for rung in ladder(firsts, finals)],
+        "slope": statistics.fmean(known) if (known := [slope for slope in slopes if slope is not None]) else None,
+        "sd": statistics.stdev(finite) if len(finite := [q for q in finals if math.isfinite(q)]) > 1 else None,
         "trials": list(trials),
         "utc": now_utc(),
         "expkit": __version__,
@@ -83,9 +88,10 @@ def read(path: Path) -> Target:
 
 def pilot_seeds(count: int) -> list[int]:
     """Seeds of the pilot, above 2**31, so that no seed of a grid is among them."""
-    return [_seed("pilot", i) for i in range(count)]
+    return [seed_of("pilot", i) for i in range(count)]
 
 
-def _seed(purpose: str, index: int) -> int:
+def seed_of(purpose: str, index: int) -> int:
+    """The index-th seed of a purpose: 2**31 + the first four bytes of sha256(purpose, index), mod 2**31."""
     digest = hashlib.sha256(f"{purpose}\0{index}".encode()).digest()
     return 2**31 + int.from_bytes(digest[:4], "big") % 2**31

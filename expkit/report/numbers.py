@@ -48,8 +48,9 @@ def count(number: int, word: str, plural: str = "") -> str:
 def progress(summary: Summary) -> str:
     """`27 of 27 replicates complete, 5 pilots beside them`: the one count of a report, pilots apart."""
     total, complete = sum(summary.states.values()), summary.states.get("complete", 0)
-    pilots = sum(t.role == "pilot" for t in summary.trials)
-    beside = f", {count(pilots, 'pilot')} beside them" if pilots else ""
+    pilots, again = (sum(t.role == role for t in summary.trials) for role in ("pilot", "confirm"))
+    others = [count(pilots, "pilot")] * bool(pilots) + [f"{count(again, 'replicate')} that confirm"] * bool(again)
+    beside = f", {' and '.join(others)} beside them" if others else ""
     return f"{complete:,} of {count(total, 'replicate')} complete{beside}"
 
 

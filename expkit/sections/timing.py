@@ -32,7 +32,7 @@ class Timing(Section):
 
 
 def _validity(summary: Summary) -> list[Block]:
-    done = [t for t in summary.trials if t.state == "complete" and t.role != "pilot"]
+    done = [t for t in summary.trials if t.state == "complete" and t.role not in ("pilot", "confirm")]
     if not done:
         return [Text("No replicate is complete, so there is no timing to judge.")]
     bad = Counter(
@@ -130,4 +130,4 @@ def _parts(trial: TrialRow) -> dict[str, float | None]:
 
 def _complete(summary: Summary, arm: Arm) -> list[TrialRow]:
     done = [t for t in summary.trials if t.arm == arm.label and t.state == "complete"]
-    return [t for t in done if t.role != "pilot"]
+    return [t for t in done if t.role not in ("pilot", "confirm")]

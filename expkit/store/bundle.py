@@ -34,7 +34,7 @@ from expkit.store.store import Store
 BUNDLE_VERSION = 1
 MANIFEST = "bundle.json"
 _TRIES = 5
-_OF_SWEEP = ("sweep.yaml", "sweep.json", "plan.parquet", "settings.json", "target.json")
+_OF_SWEEP = ("sweep.yaml", "sweep.json", "plan.parquet", "settings.json", "target.json", "confirm.json")
 _OF_TRIAL = ("trial.json", "recipe.yaml", "notes.json")
 _OF_REPLICATE = ("status.json", "provenance.json", "heartbeat")
 _OF_ATTEMPT = ("attempt.json", "recipe.yaml", "events.jsonl")

@@ -1,6 +1,6 @@
 """Where everything lies below the runs folder; the one class that knows a file's name.
 
-sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  study.journal  report/
+sweeps/<name>/   sweep.yaml  sweep.json  plan.parquet  settings.json  target.json  confirm.json  study.journal  report/
 trials/<id12>/   trial.json  recipe.yaml  notes.json
    r<k>/         status.json  provenance.json  heartbeat  claim-<n>.json
       attempts/<k>/  attempt.json  recipe.yaml  events.jsonl  rank<r>.log  rank<r>.failure.json
@@ -88,6 +88,10 @@ class Layout:
     def target(self, name: str) -> Path:
         """Copy of the sweep's target."""
         return self.sweep(name) / "target.json"
+
+    def confirmation(self, name: str) -> Path:
+        """Which arms of the sweep are confirmed, how they were chosen, and when test data was opened."""
+        return self.sweep(name) / "confirm.json"
 
     def study(self, name: str) -> Path:
         """Optuna's journal of a search."""

@@ -194,6 +194,14 @@ class Store:
         """The copy of a sweep's target; empty where there is none."""
         return read_json(self.layout.target(sweep), self.set_aside) or {}
 
+    def write_confirmation(self, sweep: str, confirmation: Mapping[str, Any]) -> None:
+        """Write what `expkit confirm` has settled: {utc, rule, arms, seeds, metric, test, opened_utc, earlier, ...}."""
+        write_json(self.layout.confirmation(sweep), confirmation)
+
+    def confirmation(self, sweep: str) -> dict[str, Any]:
+        """What `write_confirmation` wrote; empty where nothing is."""
+        return read_json(self.layout.confirmation(sweep), self.set_aside) or {}
+
     def _settled(self, id12: str, replicate: int) -> str:
         """The state as who holds the claim sees it: a running one without its process is lost."""
         status = self.read_status(id12, replicate)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from expkit.analysis.target import exploratory, ladder, lowest_final
+from expkit.analysis.target import exploratory, ladder, lowest_final, slope, too_flat
 from expkit.errors import UsageError
 
 
@@ -42,3 +42,17 @@ def test_a_target_set_or_changed_after_the_first_arm_started_is_exploratory(
     set_utc: str | None, started_utc: str | None, hashes: list[str | None], expected: bool
 ) -> None:
     assert exploratory(set_utc, started_utc, hashes, "h") is expected
+
+
+def test_the_slope_is_what_the_last_doubling_gains_and_more_is_better() -> None:
+    at = [0, 1, 2, 4, 8, 16]
+    assert slope(at, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(0.1)
+    assert slope(at, [9.0, 4.0, 3.0, 2.0, 1.5, 1.25], "min") == pytest.approx(0.25)
+    assert slope(at, [9.0, 4.0, 3.0, 2.0, math.nan, 1.25]) is None
+    assert slope([], []) is None
+
+
+def test_a_target_where_seeds_vary_as_much_as_a_doubling_gains_is_too_flat() -> None:
+    assert too_flat(0.02, 0.005) == too_flat(None, 0.1) == too_flat(0.1, None) == ""
+    assert "gains 0.005 per doubling of training there and its seeds vary by 0.005 (SD)" in too_flat(0.005, 0.005)
+    assert "gains nothing" in too_flat(-0.1, 0.005)

@@ -49,3 +49,19 @@ def test_a_pilot_needs_a_recipe_that_asks_for_one(lab: Lab) -> None:
     done = lab.call("pilot", "one", "--set", "metrics.target=0.5", "--force")
     assert done.returncode == 2
     assert "pilot" in done.stderr
+
+
+def test_a_target_that_is_derived_anew_after_arms_ran_is_exploratory(lab: Lab) -> None:
+    lab.sweep("late", "{label_smoothing: {}}")
+    assert lab.call("sweep", "late").returncode == 0
+    report = lab.runs / "sweeps" / "late" / "report" / "summary.json"
+    before = json.loads(report.read_text())["target"]
+    assert (before["exploratory"], len(before["ladder"])) == (False, 3)
+    assert [share for share, _ in before["ladder"]] == [0.9, 0.95, 0.99]
+    assert lab.call("pilot", "late", "--force").returncode == 0
+    done = lab.call("sweep", "late")
+    assert (done.returncode, "this call ran 0" in done.stderr) == (0, True)
+    after = json.loads(report.read_text())
+    assert after["target"]["hash"] != before["hash"]
+    assert after["target"]["exploratory"] is True
+    assert "was set after data had been seen: exploratory" in after["target"]["sentence"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from expkit.analysis.glossary.confirmed import CONFIRMED
 from expkit.analysis.glossary.credit import CREDIT
 from expkit.analysis.glossary.entry import Statistic
 from expkit.analysis.glossary.guards import GUARDS
@@ -11,7 +12,10 @@ from expkit.analysis.glossary.qualities import QUALITIES
 from expkit.analysis.glossary.targets import TARGETS
 from expkit.analysis.glossary.times import TIMES
 
-KINDS: dict[str, tuple[Statistic, ...]] = {"statistics": (*TIMES, *TARGETS, *QUALITIES, *CREDIT), "guards": GUARDS}
+KINDS: dict[str, tuple[Statistic, ...]] = {
+    "statistics": (*TIMES, *TARGETS, *QUALITIES, *CREDIT, *CONFIRMED),
+    "guards": GUARDS,
+}
 """Of one name the statistic comes first; `guards/target` says which is meant."""
 
 
