@@ -93,7 +93,8 @@ def rows_down(num_rows: int, above: float, below: float) -> Spec:
 
 def choices(name: str, values: Sequence[str], shown_as: Sequence[Any]) -> Spec:
     """A channel that shows each value of a field as a given colour, dash, width or shape; its legend stands outside."""
-    scale = {"domain": list(values), "range": list(shown_as)}
+    kind = "ordinal"  # said, for a range of one number alone is taken for the ends of a line: a stroke of width NaN
+    scale = {"type": kind, "domain": list(values), "range": list(shown_as)}
     return {"field": name, "type": "nominal", "legend": None, "sort": list(values), "scale": scale}
 
 

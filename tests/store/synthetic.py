@@ -61,6 +61,7 @@ class Cell:
     wall_per_cpu: float = 1.01
     started_utc: str = UTC
     dirty: bool | None = False
+    code_sha: str = "c0de" * 3
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def _write(
         timing_reasons=list(cell.timing_reasons),
         effective={name: methods[name].effective for name in cell.methods},
         reference_s=[0.3, 0.301],
-        code_sha="c0de" * 3,
+        code_sha=cell.code_sha,
         dirty=cell.dirty,
         final=final,
     )  # fmt: skip

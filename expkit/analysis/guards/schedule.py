@@ -20,20 +20,20 @@ WORDS = {"ep": "epochs", "ba": "batches", "sp": "samples", "tok": "tokens", "ite
 def progress(
     replicates: Iterable[Replicate], series: Mapping[Key, Evaluations], recipes: Mapping[str, Recipe]
 ) -> dict[str, float]:
-    """`id r0` -> share of its schedule at the last evaluation, of each complete replicate with evaluations.
+    """`ema seed 17 r0` -> share of its schedule at the last evaluation, of each complete replicate with evaluations.
 
-    Batches done over batches planned. A budget in batches is its own plan; for the other units it is what the longest
-    run of equal budget and data did, for how many batches an epoch has no record says.
+    Batches, samples or seconds done over those planned. For a budget in epochs it is batches over what the longest run
+    of equal budget and data did, for how many an epoch has no record says; in tokens, the longest of the same arm.
     """
     known = [(one, series.get((one.id, one.replicate))) for one in replicates if one.complete]
-    last = [(one, recipes.get(one.arm, Recipe()), float(found.batch[-1])) for one, found in known if found is not None]
+    last = [(one, recipes.get(one.arm, Recipe()), found) for one, found in known if found is not None]
     longest: dict[tuple[str, float, str, str], float] = {}
-    for one, recipe, batches in last:
+    for one, recipe, found in last:
         kin = _kin(one, recipe)
-        longest[kin] = max(longest.get(kin, 0.0), batches, _planned(recipe))
+        longest[kin] = max(longest.get(kin, 1e-9), _planned(recipe) or _done(recipe, found))
     return {
-        f"{one.arm} seed {one.seed} r{one.replicate}": batches / max(longest[_kin(one, recipe)], 1.0)
-        for one, recipe, batches in last
+        f"{one.arm} seed {one.seed} r{one.replicate}": _done(recipe, found) / longest[_kin(one, recipe)]
+        for one, recipe, found in last
     }
 
 
@@ -80,14 +80,22 @@ def one_unit(recipes: Mapping[str, Recipe]) -> Guard:
 
 
 def _kin(one: Replicate, recipe: Recipe) -> tuple[str, float, str, str]:
-    """What runs of one length have in common."""
-    return recipe.max_duration, recipe.ssr, recipe.workload, one.point
+    """What runs of one length have in common; a method may change how many tokens a batch has."""
+    who = one.arm if unit_of(recipe.max_duration) == "tok" else one.point
+    return recipe.max_duration, recipe.ssr, recipe.workload, who
 
 
 def _planned(recipe: Recipe) -> float:
-    if unit_of(recipe.max_duration) != "ba":
+    """In the unit of `_done`; 0 where no record says it."""
+    if unit_of(recipe.max_duration) not in ("ba", "sp", "sec"):
         return 0.0
     return Time.parse(recipe.max_duration).scaled(recipe.ssr).value
+
+
+def _done(recipe: Recipe, found: Evaluations) -> float:
+    """At the last evaluation: samples or seconds where the budget counts them, else batches."""
+    counted = {"sp": found.sample, "sec": found.clocks.get("train_s", found.batch)}
+    return float(counted.get(unit_of(recipe.max_duration), found.batch)[-1])
 
 
 def _words(units: Iterable[str]) -> str:

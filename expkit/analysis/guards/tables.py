@@ -19,7 +19,7 @@ from expkit.analysis.load import Sweep, Views, git_silent, of_sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.noise import Floor
 from expkit.analysis.pairs import time_pairs
-from expkit.analysis.recipe import Recipe
+from expkit.analysis.recipe import Recipe, unit_of
 from expkit.analysis.replicate import Replicate, label_of, methods_of, split_arm
 from expkit.analysis.study import Study
 
@@ -138,12 +138,17 @@ class Tables:
         return [(found[0], found[1]) for found in runs.values() if len(found) > 1]
 
     def points(self) -> dict[str, list[list[float]]]:
-        """Batches of evaluation of each complete run, by parameter point and budget."""
+        """Batches of evaluation of each complete run, by parameter point and budget.
+
+        Where the budget is in seconds or tokens arms do not do the same batches, and their number is what compares.
+        """
         found: dict[str, list[list[float]]] = {}
         for one in self.done:
             series = self.data.series.get((one.id, one.replicate))
             if series is not None:
-                found.setdefault(one.point, []).append(series.batch.tolist())
+                own = unit_of(self.recipes.get(one.arm, Recipe()).max_duration) in ("sec", "tok")
+                places = np.arange(len(series.batch), dtype=float) if own else series.batch
+                found.setdefault(one.point, []).append([float(place) for place in places])
         return found
 
     def tried(self) -> dict[str, int]:

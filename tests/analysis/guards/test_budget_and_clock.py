@@ -94,6 +94,17 @@ def test_a_budget_in_batches_is_its_own_plan_and_one_of_another_ratio_no_kin() -
     assert list(schedule.progress(runs, curves, recipes).values()) == [0.5, 1.0]
 
 
+def test_a_budget_in_seconds_or_samples_is_counted_in_them() -> None:
+    """A faster arm does more batches in the same seconds; the slower one has not ended early for that."""
+    runs = [run(1), run(2, arm="slow")]
+    curves = {("000000000001", 0): series(1, 16), ("000000000002", 0): series(1, 8)}
+    curves["000000000002", 0].clocks["train_s"][-1] = 8.0  # type: ignore[index]
+    timed = {"ema": Recipe("8sec"), "slow": Recipe("8sec")}
+    assert list(schedule.progress(runs, curves, timed).values()) == [1.0, 1.0]
+    assert list(schedule.progress(runs, curves, {"ema": Recipe("128sp"), "slow": Recipe("128sp")}).values()) == [1, 0.5]
+    assert list(schedule.progress(runs, curves, {"ema": Recipe("9tok"), "slow": Recipe("9tok")}).values()) == [1, 1]
+
+
 def test_one_unit_for_budget_and_schedules() -> None:
     found = schedule.one_unit({"ema": read(CONFIG)})
     assert (found.light, found.number) == ("green", 1)
