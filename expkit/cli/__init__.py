@@ -16,9 +16,9 @@ from expkit.errors import ExpkitError, Interruption
 
 COMMANDS = {
     "Run": ("run", "sweep", "pilot", "confirm", "rerun", "launch"),
-    "Look": ("status", "report", "query", "sql", "show", "logs", "why", "diff"),
+    "Look": ("status", "report", "across", "query", "sql", "show", "logs", "why", "diff"),
     "Keep house": ("export", "load", "tag", "note", "rm", "gc", "compact", "verify"),
-    "Prepare": ("check", "plan", "list", "explain", "schema"),
+    "Prepare": ("calibrate", "check", "plan", "list", "explain", "schema"),
 }
 
 
