@@ -67,8 +67,13 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing to complain about
         sys.exit(0)
     except ExpkitError as e:
-        print(f"error: {e}" if str(e) else "", file=sys.stderr)
+        from expkit.report.clean import clean_lines
+
+        print(clean_lines(f"error: {e}" if str(e) else ""), file=sys.stderr)
         sys.exit(e.exit_code)
+    except UnicodeEncodeError as e:  # an argument in bytes that are no UTF-8, or a terminal that has no such letters
+        print(f"error: {e.object[e.start : e.end]!a} cannot be written as {e.encoding}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

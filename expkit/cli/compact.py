@@ -13,6 +13,7 @@ def compact(runs_dir: RunsDir = RUNS, as_json: Json = False) -> None:
     Example: expkit compact --runs-dir runs
     """
     from expkit.errors import ExpkitError, UsageError
+    from expkit.report.numbers import count
     from expkit.store.compact import compact as compact_store
     from expkit.store.store import Store
 
@@ -23,7 +24,8 @@ def compact(runs_dir: RunsDir = RUNS, as_json: Json = False) -> None:
         damaged = [{"path": str(bad.path), "reason": bad.reason} for bad in done.damaged]
         give({**dataclasses.asdict(done), "damaged": damaged})
     elif done.files:
-        print(f"{done.rows:,} rows of {done.attempts:,} attempts in {done.files} files; {done.parts:,} files removed")
+        files, removed = count(done.files, "file"), count(done.parts, "file")
+        print(f"{count(done.rows, 'row')} of {count(done.attempts, 'attempt')} in {files}; {removed} removed")
     else:
         say("there is nothing to compact: what is finished is compacted already")
     for bad in done.damaged:

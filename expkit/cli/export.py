@@ -51,6 +51,8 @@ def export(
     from expkit.store.find import find_sweep
     from expkit.store.query import connect
 
+    if output is not None and output.is_dir():
+        raise UsageError(f"{output} is a folder; -o names a file, such as {output / 'runs.csv'}")
     form = to or (Form.PARQUET if output is not None and output.suffix == ".parquet" else Form.CSV)
     if output is None and form is Form.PARQUET and not as_json and sys.stdout.isatty():
         raise UsageError("parquet is no text for a terminal; name a file with -o, or pipe it")

@@ -122,7 +122,7 @@ def _markdown(counted: _Counted) -> Iterator[str]:
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |\n"
 
-    yield line(escape(name) for name in counted.schema.names)
+    yield line(escape(answers.shown(name)) for name in counted.schema.names)
     yield line("---:" if answers.numeric(field.type) else "---" for field in counted.schema)
     for batch in counted:
         for row in answers.cells(batch):

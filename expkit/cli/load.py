@@ -24,6 +24,7 @@ def load(
 
     Example: expkit load ablate.zip --into runs
     """
+    from expkit.report.clean import clean
     from expkit.store.store import Store
     from expkit.store.unpack import add, unpacked
 
@@ -46,7 +47,8 @@ def load(
         return  # fmt: skip
     states = ", ".join(f"{count} {state}" for state, count in counts.items())
     print(f"{opened.sweep}: {sum(counts.values())} replicates: {states or 'none'}")
-    print(f"made {opened.made_utc} by expkit {opened.expkit}; {opened.num_files} files, each as it was packed")
+    made = clean(f"made {opened.made_utc} by expkit {opened.expkit}")
+    print(f"{made}; {opened.num_files} files, each as it was packed")
     print(f"report: {opened.page}")
     if kept:
         say(f"{into} keeps its own results of {', '.join(kept)}, which the bundle has otherwise")

@@ -25,14 +25,22 @@ def _to_write(where: str | Path) -> Path:
 
         raise UsageError(f"this command works on a folder of this machine; what lies at {without_userinfo(str(where))} "
                          "can only be read, by query, report, list, show and the like")  # fmt: skip
-    return Path(local_path(str(where)))
+    return _folder(Path(local_path(str(where))))
+
+
+def _folder(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        from expkit.errors import UsageError
+
+        raise UsageError(f"{path} is a file, but results lie in a folder, or in a bundle whose name ends in .zip")
+    return path
 
 
 def _to_read(where: str | Path, *, logs: bool = False) -> Path:
     """A folder of this machine, or the copy of what lies elsewhere, brought up to date unless a shell completes."""
     from expkit.store.place import closed, opened
 
-    return closed(where) if "_EXPKIT_COMPLETE" in os.environ else opened(where, logs=logs)
+    return closed(where) if "_EXPKIT_COMPLETE" in os.environ else _folder(opened(where, logs=logs))
 
 
 def _to_read_with_logs(where: str | Path) -> Path:
@@ -126,8 +134,10 @@ def limits(time_limit: str | None, memory_limit: str | None, threads: int | None
 
 
 def say(text: str) -> None:
-    """To the person, on stderr."""
-    print(text, file=sys.stderr)
+    """To the person, on stderr; what stands in names of files and trials steers no terminal."""
+    from expkit.report.clean import clean_lines
+
+    print(clean_lines(text), file=sys.stderr)
 
 
 def give(data: Any) -> None:

@@ -18,7 +18,9 @@ def print_pretty(table: pa.Table) -> None:
 
     pretty = Table()
     for field in table.schema:
-        pretty.add_column(Text(field.name), justify="right" if answers.numeric(field.type) else "left", overflow="fold")
+        pretty.add_column(
+            Text(answers.shown(field.name)), justify="right" if answers.numeric(field.type) else "left", overflow="fold"
+        )
     for row in answers.cells(table):
         pretty.add_row(*(Text(cell, style="dim" if cell == answers.NULL else "") for cell in row))
     Console().print(pretty)

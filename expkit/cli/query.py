@@ -69,8 +69,10 @@ def query(
         finally:
             for unreadable in connection.set_aside:
                 say(f"set aside: {unreadable}")
-    if not rows:
-        say("no rows" if runs_dir.exists() else _nothing_in(runs_dir))
+    if not runs_dir.exists():
+        say(_nothing_in(runs_dir))  # whatever was counted
+    elif not rows:
+        say("no rows")
 
 
 def _text(sql: str | None) -> str:

@@ -40,6 +40,7 @@ def rm(
     Example: expkit rm 3f2a 9c04/r1 --dry-run
     """
     from expkit.errors import UsageError
+    from expkit.report.clean import clean
     from expkit.report.numbers import count
     from expkit.store.discard import discard
     from expkit.store.find import find_sweep
@@ -57,7 +58,8 @@ def rm(
     if not force:
         check(planned)
     folder = [] if name is None else [store.layout.sweep(name)]
-    told = [f"{each}  {', '.join(each.sweeps)}".rstrip() for each in planned] + [f"sweep {name}" for _ in folder]
+    told = [clean(f"{each}  ({', '.join(each.sweeps) or 'no sweep'})") for each in planned]
+    told += [f"sweep {name}" for _ in folder]
     if as_json:
         give([{**vars(each), "removed": not dry_run} for each in planned])
     elif told:
@@ -65,6 +67,8 @@ def rm(
     else:
         say(f"nothing in {runs_dir} fits")
     size = f"{count(len(planned), 'trial')}, {amount(sum(each.num_bytes for each in planned))}"
+    if dry_run and told:
+        say(f"would remove {size}")
     if dry_run or not told or not agreed(f"remove {size}", yes):
         return
     for each in planned:

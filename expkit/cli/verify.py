@@ -27,10 +27,12 @@ def verify(
 
     Example: expkit verify --runs-dir runs
     """
-    from expkit.errors import ExpkitError
+    from expkit.errors import ExpkitError, UsageError
     from expkit.launch.verify import verify as files
     from expkit.store.store import Store
 
+    if not runs_dir.exists():
+        raise UsageError(f"there are no results in {runs_dir} yet; --runs-dir names another folder")
     store = Store(runs_dir)
     found = list(files(store, _ids(store, what)))
     damaged = [(path, reason) for path, reason in found if reason is not None]

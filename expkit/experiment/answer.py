@@ -59,10 +59,10 @@ class Answer:
 
     def __repr__(self) -> str:
         """The first rows in aligned columns, long values cut, then how many there are."""
-        widths = [max(map(len, column)) for column in zip(self.columns, *self._shown(), strict=True)]
+        rows = [list(map(answers.shown, self.columns)), *self._shown()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [self.columns, *self._shown()]
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
         ]
         return "\n".join([*lines, self._size()])
 

@@ -39,7 +39,7 @@ def load(where: str | os.PathLike[str] | None = None, sweep: str | None = None) 
     if not root.is_dir():
         raise UsageError(f"there is no runs folder {without_userinfo(os.fspath(asked))}; expkit sweep FILE makes one")
     if sweep is None and os.fspath(asked).endswith(ZIP):
-        (sweep,) = Store(root).sweeps()
+        sweep = next(iter(Store(root).sweeps()), None)
     return Experiment(root, sweep)
 
 
@@ -82,8 +82,11 @@ class Experiment:
         return answer
 
     def __getitem__(self, written: str) -> Trial:
-        """A trial by the first digits of its id, `3f2a/r1`, `last` or `last~1`; UsageError where there is none."""
-        return Trial(self._connection, find(self._store, written))
+        """A trial by the first digits of its id, `3f2a/r1`, `last` or `last~1`; UsageError where there is none.
+
+        Of a sweep the last ones are its own; any trial of the folder is found by its id.
+        """
+        return Trial(self._connection, find(self._store, written, sweep=self.sweep))
 
     @property
     def set_aside(self) -> list[str]:

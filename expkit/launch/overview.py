@@ -10,6 +10,7 @@ from functools import cache
 from expkit.errors import UsageError, unknown
 from expkit.launch.progress import progress_of
 from expkit.store import index
+from expkit.store.find import trials
 from expkit.store.records import PlanRow
 from expkit.store.store import Store
 
@@ -95,8 +96,8 @@ def _settled(store: Store) -> Callable[[str, int], bool]:
 def _stray(store: Store, known: set[tuple[str, int]]) -> list[PlanRow]:
     """Replicates on disk that no sweep's plan names: those of `expkit run` and `rerun`, pilots, former plans."""
     rows = []
-    for folder in sorted(store.layout.trials.glob("*")):
-        strays = [r for r in store.replicates(folder.name) if (folder.name, r) not in known]
-        record = store.read_trial(folder.name) if strays else None
-        rows += [PlanRow(folder.name, r, record.label if record else "", "arm", 0, 0) for r in strays]
+    for id12 in trials(store.layout):
+        strays = [r for r in store.replicates(id12) if (id12, r) not in known]
+        record = store.read_trial(id12) if strays else None
+        rows += [PlanRow(id12, r, record.label if record else "", "arm", 0, 0) for r in strays]
     return rows

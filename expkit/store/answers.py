@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from expkit.store.strict import strict
 
 NULL = "NULL"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def as_text(table: pa.Table) -> str:
     """Aligned columns, numbers to the right, for a pipe."""
-    rows = [list(table.column_names), *cells(table)]
+    rows = [list(map(shown, table.column_names)), *cells(table)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = [numeric(f.type) for f in table.schema]
     lines = [
@@ -32,9 +32,14 @@ def as_text(table: pa.Table) -> str:
 
 
 def cells(table: pa.Table | pa.RecordBatch) -> Iterator[list[str]]:
-    """The rows as texts without control characters, which a terminal might obey."""
+    """The rows as texts that are safe to show."""
     for row in _tuples(table):
-        yield [_CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), _cell(value)) for value in row]
+        yield [shown(_cell(value)) for value in row]
+
+
+def shown(text: str) -> str:
+    """Control characters, and those that turn the direction of a line, as their escapes: a terminal might obey them."""
+    return _CONTROL.sub(lambda m: m[0].encode("unicode_escape").decode(), text)
 
 
 def header(names: Iterable[str], separator: str = ",") -> str:
@@ -65,7 +70,14 @@ def numeric(kind: pa.DataType) -> bool:
 
 def _tuples(table: pa.Table | pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     for batch in [table] if isinstance(table, pa.RecordBatch) else table.to_batches(max_chunksize=65536):
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from zip(*map(_plain, batch.columns), strict=True)
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError):  # a date that Python has none for, infinity or the year 10000
+        return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
 
 
 def _fields(column: pa.Array, separator: str) -> pa.Array:
@@ -78,7 +90,7 @@ def _fields(column: pa.Array, separator: str) -> pa.Array:
     elif pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         text = pc.cast(column, pa.string())
     else:
-        plain = column.to_pylist()
+        plain = _plain(column)
         text = pa.array([None if v is None else _quoted(_cell(v), separator) for v in plain], pa.string())
     return pc.fill_null(text, "")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 import zipfile
@@ -25,7 +26,7 @@ from expkit.store import compacted, fold, shared
 from expkit.store.atomic import read_json, temporary, write_text
 from expkit.store.compacted import Key
 from expkit.store.fold import Damaged
-from expkit.store.layout import Layout
+from expkit.store.layout import METRICS, Layout
 from expkit.store.metrics import METRICS_SCHEMA_VERSION
 from expkit.store.records import now_utc
 from expkit.store.scan import look
@@ -38,6 +39,19 @@ _OF_SWEEP = ("sweep.yaml", "sweep.json", "plan.parquet", "settings.json", "targe
 _OF_TRIAL = ("trial.json", "recipe.yaml", "notes.json")
 _OF_REPLICATE = ("status.json", "provenance.json", "heartbeat")
 _OF_ATTEMPT = ("attempt.json", "recipe.yaml", "events.jsonl")
+
+
+def may_hold(sweep: str) -> re.Pattern[str]:
+    """Names of all files that a bundle of this sweep may have besides its head."""
+
+    def one_of(names: tuple[str, ...], *others: str) -> str:
+        return f"(?:{'|'.join([*map(re.escape, names), *others])})"
+
+    attempt = f"attempts/[0-9]{{1,9}}/{one_of(_OF_ATTEMPT, 'rank[0-9]{1,9}[.]failure[.]json', METRICS.pattern)}"
+    trial = one_of(_OF_TRIAL, f"r[0-9]{{1,9}}/{one_of(_OF_REPLICATE, attempt)}")
+    report, provenance = "report/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", "runs/provenance/[0-9a-f]{16}[.](?:json|patch)"
+    plan = f"runs/sweeps/{re.escape(sweep)}/{one_of(_OF_SWEEP)}"
+    return re.compile(f"{report}|{provenance}|{plan}|runs/trials/[0-9a-f]{{12}}/{trial}")
 
 
 def write_bundle(store: Store, sweep: str, report: Mapping[str, str], path: Path, version: str) -> Path:

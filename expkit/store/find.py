@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from expkit.errors import UsageError, unknown
-from expkit.store.layout import Layout
+from expkit.store.layout import ID12, Layout
 from expkit.store.records import PlanRow
 from expkit.store.store import Store
 
@@ -37,13 +37,16 @@ class Found:
         return self.id12 if self.replicate is None else f"{self.id12} r{self.replicate}"
 
 
-def find(store: Store, written: str) -> Found:
-    """`3f2a`, `3f2a r1`, `3f2a/r1`, `last` or `last~1`; UsageError where there is none, or where several fit."""
+def find(store: Store, written: str, *, sweep: str | None = None) -> Found:
+    """`3f2a`, `3f2a r1`, `3f2a/r1`, `last` or `last~1`; UsageError where there is none, or where several fit.
+
+    The last ones are those of `sweep` where one is given.
+    """
     match = _WRITTEN.fullmatch(written.strip())
     if match is None:
         raise NoTrial(f"{written!r} is no trial; write the first digits of its id, with a replicate as 3f2a/r1")
     last = _LAST.fullmatch(match["trial"])
-    found = _latest(store, int(last["back"] or 0)) if last else Found(find_trial(store, match["trial"]), None)
+    found = _latest(store, int(last["back"] or 0), sweep) if last else Found(find_trial(store, match["trial"]), None)
     if match["replicate"] is None:
         return found
     replicate = int(match["replicate"])
@@ -80,10 +83,10 @@ def find_sweep(store: Store, written: str) -> str:
 
 
 def trials(layout: Layout) -> list[str]:
-    """Names of all trials' folders, sorted."""
+    """Names of all trials' folders, sorted; what has another name is not ours."""
     try:
         with os.scandir(layout.trials) as entries:
-            return sorted(e.name for e in entries if not e.name.startswith(".") and e.is_dir())
+            return sorted(e.name for e in entries if ID12.fullmatch(e.name) and e.is_dir())
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -106,18 +109,20 @@ def _described(store: Store, id12: str) -> str:
     return id12 if record is None else f"{id12}  {record.label}  seed {record.seed}"
 
 
-def _latest(store: Store, back: int) -> Found:
+def _latest(store: Store, back: int, sweep: str | None) -> Found:
     """The replicate whose status changed last, or the one `back` before it."""
+    if sweep is None:
+        there = [(id12, replicate) for id12 in trials(store.layout) for replicate in store.replicates(id12)]
+    else:
+        there = [(row.id, row.replicate) for row in store.read_plan(sweep)]
     changed = [
         (time, id12, replicate)
-        for id12 in trials(store.layout)
-        for replicate in store.replicates(id12)
+        for id12, replicate in there
         if (time := _changed(store.layout.status(id12, replicate))) is not None
     ]
     if len(changed) <= back:
-        raise UsageError(
-            f"{store.layout.root} has {len(changed)} replicates that were started, so there is no such last"
-        )
+        where = store.layout.root if sweep is None else f"sweep {sweep}"
+        raise UsageError(f"{where} has {len(changed)} replicates that were started, so there is no such last")
     _, id12, replicate = sorted(changed, reverse=True)[back]
     return Found(id12, replicate)
 

@@ -54,7 +54,7 @@ def _leftovers(store: Store) -> Iterator[Garbage]:
             path = Path(folder, name)
             if name.startswith(REMOVED):
                 yield Garbage(path, "a removal that was interrupted", size(path))
-            elif name.startswith(".") and name.endswith(".tmp") and _is_quiet(path):
+            elif name.startswith(".") and name.endswith((".tmp", ".unread")) and _is_quiet(path):
                 yield Garbage(path, "its writer was killed", size(path))
         folders[:] = [name for name in folders if not name.startswith(REMOVED)]
 

@@ -25,21 +25,21 @@ _RUN_TEXT = frozenset({
 def read_statement(con: duckdb.DuckDBPyConnection, sql: str) -> Any:
     """The one statement of `sql`, ready to be executed; QueryError says what is not allowed."""
     try:
+        sql.encode()
         statements = con.extract_statements(sql)
+    except UnicodeEncodeError:
+        raise QueryError("the query is no UTF-8 text") from None
     except duckdb.Error as e:
         raise QueryError(first_lines(e)) from None
     if len(statements) != 1:
         asked = "none" if not statements else f"{len(statements)}"
         raise QueryError(f"one statement at a time, but got {asked}")
-    kind = statements[0].type.name
+    words = _words(sql)
+    kind = _kind(statements[0], words)
     if kind not in READS:
         raise QueryError(f"the store is read-only here: {kind} is not allowed, SELECT is")
-    words = _words(sql)
-    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-        if word in _WRITES and before == "(":
-            raise QueryError(f"the store is read-only here: {word.upper()} inside a query is not allowed")
-        if word.strip('"') in _RUN_TEXT and after == "(":
-            raise QueryError(f"{word}() runs SQL that cannot be checked; write the query itself")
+    _check_words(words)
+    _check_words(_words(statements[0].query))  # as it is parsed: with blanks where the text had invisible characters
     return statements[0]
 
 
@@ -48,6 +48,21 @@ def first_lines(error: Exception) -> str:
     text = str(error).split("\n\nLINE ")[0]
     head, _, rest = text.partition(": ")
     return " ".join((rest if head.endswith("Error") else text).split())
+
+
+def _kind(statement: Any, words: list[str]) -> str:
+    try:
+        return str(statement.type.name)
+    except ValueError:  # UPDATE EXTENSIONS and the like: DuckDB has kinds that its Python side has no name for
+        return words[0].upper()
+
+
+def _check_words(words: list[str]) -> None:
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        if word in _WRITES and before == "(":
+            raise QueryError(f"the store is read-only here: {word.upper()} inside a query is not allowed")
+        if word.strip('"') in _RUN_TEXT and after == "(":
+            raise QueryError(f"{word}() runs SQL that cannot be checked; write the query itself")
 
 
 def _words(sql: str) -> list[str]:

@@ -22,6 +22,8 @@ from typing import ClassVar, NamedTuple
 from expkit.errors import UsageError
 
 _NAME = re.compile(r"[^\W_][\w.+@ -]*")
+ID12 = re.compile(r"[0-9a-f]{12}")
+"""Names of trials' folders."""
 _LOG = re.compile(r"rank(\d+)\.log")
 METRICS = re.compile(r"metrics-(?:r(?P<rank>\d+)-)?(?P<part>\d{6,})(?:-(?P<last>\d{6,}))?\.parquet")
 """Names of closed metrics files: a part, or a range of parts that were folded into one. Rank 0 is not spelled out.
@@ -65,9 +67,14 @@ class Layout:
 
     def sweep(self, name: str) -> Path:
         """Folder of one sweep; UsageError for a name that could lead out of it."""
-        if not _NAME.fullmatch(name):
+        if not self.may_be_sweep(name):
             raise UsageError(f"a sweep's name is letters, digits, '-', '_', '.' and spaces, but got {name!r}")
         return self.sweeps / name
+
+    @staticmethod
+    def may_be_sweep(name: str) -> bool:
+        """Whether a sweep can be called that."""
+        return _NAME.fullmatch(name) is not None
 
     def sweep_yaml(self, name: str) -> Path:
         """The sweep file as given."""

@@ -118,6 +118,7 @@ class _Listed:
     asked: Asked
     names: Names
     joins: dict[str, str] = field(default_factory=dict)
+    """By word; its column is called `@0`, `@1`, ... inside, for DuckDB takes `Loss` and `loss` for one name."""
     params: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -128,7 +129,7 @@ class _Listed:
 
     def rows(self, columns: Sequence[str]) -> pa.Table:
         """The replicates that fit, in order."""
-        shown = ", ".join(map(self._column, columns))
+        shown = ", ".join(f"{self._column(word)} AS {_quoted(word)}" for word in columns)
         limit = "" if self.asked.limit is None else f" LIMIT {int(self.asked.limit)}"
         return self._table(
             f"SELECT {shown} FROM ({self._wide()}) WHERE ({self.condition}\n) ORDER BY {self.order}{limit}"
@@ -147,15 +148,20 @@ class _Listed:
         return [*columns, *keys["key"].to_pylist()]
 
     def _wide(self) -> str:
-        columns = "".join(f", j{i}.v AS {_quoted(name)}" for i, name in enumerate(self.joins))
+        columns = "".join(f', j{i}.v AS "@{i}"' for i in range(len(self.joins)))
         joins = " ".join(join.replace("@", f"j{i}") for i, join in enumerate(self.joins.values()))
         return f"SELECT base.*{columns} FROM ({self.names.base}) base {joins}"
 
     def _column(self, word: str) -> str:
         """The column that a word means, quoted; joins it where the views do not have it."""
-        if word not in self.names.columns and word not in self.joins and not self._joined(word):
+        if word in self.names.columns:
+            return _quoted(word)
+        if word not in self.joins and not self._joined(word):
             raise self.names.none(word)
-        return _quoted(word)
+        return self._joined_column(word)
+
+    def _joined_column(self, word: str) -> str:
+        return f'"@{list(self.joins).index(word)}"'
 
     def _joined(self, word: str) -> bool:
         value = f"word{len(self.joins)}"
@@ -184,7 +190,7 @@ class _Listed:
             if chain.name in self.names.columns or chain.is_keyword:
                 continue
             if chain.name in self.joins or self._joined(chain.name):
-                done += data[at : chain.start].decode() + _quoted(chain.name)
+                done += data[at : chain.start].decode() + self._joined_column(chain.name)
                 at = chain.end
             else:
                 strangers.append(chain.name)

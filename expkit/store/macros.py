@@ -15,23 +15,29 @@ MODES = ("max", "min")
 RULES = ("sustained", "first", "to_end", "median3")
 
 
+def _shown(parameter: str) -> str:
+    """A macro's argument in a sentence; a NULL would make the whole sentence NULL, and no error of it."""
+    return f"coalesce({parameter}::VARCHAR, 'NULL')"
+
+
 def _axis(parameter: str) -> str:
     """The column that a macro's parameter names, as DOUBLE; an error for any other word."""
     cases = " ".join(f"WHEN '{axis}' THEN {axis}::DOUBLE" for axis in AXES)
     return f"""CASE {parameter} {cases}
-      ELSE error('unknown {parameter} ' || {parameter} || '; there are: {", ".join(AXES)}') END"""
+      ELSE error('unknown {parameter} ' || {_shown(parameter)} || '; there are: {", ".join(AXES)}') END"""
 
 
-_HEIGHT = """CASE WHEN mode NOT IN ('max', 'min') THEN error('mode must be max or min, but got ' || mode)
+_HEIGHT = f"""CASE WHEN (mode IN ('max', 'min')) IS NOT true
+        THEN error('mode must be max or min, but got ' || {_shown("mode")})
       WHEN isnan(value) THEN NULL WHEN isinf(value) THEN '-inf'::DOUBLE WHEN mode = 'min' THEN -value ELSE value END"""
-_GOAL = """CASE WHEN isfinite(target::DOUBLE) THEN CASE mode WHEN 'min' THEN -(target::DOUBLE) ELSE target::DOUBLE END
-      ELSE error('a target must be a finite number, but got ' || target) END"""
+_GOAL = f"""CASE WHEN isfinite(target::DOUBLE) THEN CASE mode WHEN 'min' THEN -(target::DOUBLE) ELSE target::DOUBLE END
+      ELSE error('a target must be a finite number, but got ' || {_shown("target")}) END"""
 _MEDIAN = """CASE j WHEN 1 THEN p.z WHEN 2 THEN (steps[1].z + steps[2].z) / 2 ELSE greatest(
         least(p.z, steps[j - 1].z), least(greatest(p.z, steps[j - 1].z), steps[j - 2].z)) END"""
 _START = f"""CASE rule WHEN 'sustained' THEN position('11' IN there || '1')
       WHEN 'first' THEN position('1' IN there) WHEN 'median3' THEN position('1' IN there)
       WHEN 'to_end' THEN CASE WHEN there LIKE '%1' THEN length(rtrim(there, '1')) + 1 ELSE 0 END
-      ELSE error('unknown rule ' || rule || '; there are: {", ".join(RULES)}') END"""
+      ELSE error('unknown rule ' || {_shown("rule")} || '; there are: {", ".join(RULES)}') END"""
 _KNOWN = "CASE rule WHEN 'sustained' THEN least(j + 1, n) WHEN 'to_end' THEN n ELSE j END"
 
 TIME_TO_TARGET = f"""

@@ -45,6 +45,8 @@ def note(store: Store, id12: str, text: str, *, append: bool = False) -> Notes:
     with _mine(store, id12):
         known = read(store.layout, id12, store.set_aside)
         whole = "\n".join(filter(None, [known.note, text])) if append else text
+        if any("\ud800" <= c <= "\udfff" for c in whole):
+            raise UsageError(f"a note is UTF-8 text, but got {text!a}")
         if len(whole) > MOST_CHARACTERS:
             raise UsageError(f"a note has up to {MOST_CHARACTERS:,} characters, but this would have {len(whole):,}")
         return _write(store, id12, Notes(known.tags, whole))

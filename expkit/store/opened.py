@@ -34,6 +34,7 @@ LOCK = (
     "SET python_enable_replacements = false",  # else SQL could name the caller's variables
     "SET lock_configuration = true",  # last: nothing above can be undone
 )
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\b", re.IGNORECASE)
 
 
 class Opened:
@@ -65,7 +66,8 @@ class Opened:
             if words & (_NEEDED_BY[name] | {name}):
                 _, load = self._loaders.pop(name)
                 self.con.register(name, load())
-        return self.con.sql(statement, params=params or None)
+        answer = self.con.sql(statement, params=params or None)
+        return answer.filter("NOT starts_with(name, '_')") if _SHOW_TABLES.match(sql) else answer
 
     def is_whole(self) -> bool:
         """Whether all files are still there; folding and compaction put their rows into others."""

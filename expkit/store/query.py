@@ -26,11 +26,11 @@ T = TypeVar("T")
 Params = Sequence[Any] | Mapping[str, Any]
 ROWS_AT_ONCE = 122_880
 """Rows of a batch of a streamed answer; of a row group where it becomes a parquet file."""
-_SHOW_TABLES = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\b", re.IGNORECASE)
 _MEANT = re.compile(r'Did you mean ".*?"\?')
 _OF_QUESTIONS = re.compile(
-    r"(Binder|Catalog|Conversion|Constraint|Dependency|INTERRUPT|Invalid Input|Invalid Type|Mismatch Type"
-    r"|Not implemented|Out of Memory|Out of Range|Parameter Not \w+|Parser|Permission|Settings|Syntax) Error"
+    r"(Binder|Catalog|Conversion|Constraint|Dependency|Divide by Zero|Extension Autoloading|INTERRUPT|Invalid Input"
+    r"|Invalid Type|Mismatch Type|Missing Extension|Not implemented|Out of Memory|Out of Range|Parameter Not \w+|Parser"
+    r"|Permission|Sequence|Settings|Syntax|TransactionContext) Error"
 )
 """Kinds of errors that a question brings about; what damaged files do has others, or none."""
 _NAMES = [view.name for view in VIEWS]
@@ -61,8 +61,7 @@ class Connection:
         QueryError for what is no such statement or fails, EnvironmentFault where a limit was reached.
         """
         answer = self._run(sql, params, lambda relation: relation.to_arrow_table(), again=True)
-        named = answer.rename_columns(_apart(answer.column_names))
-        return _of_users(named) if _SHOW_TABLES.match(sql) else named
+        return answer.rename_columns(_apart(answer.column_names))
 
     def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
         """The answer to one reading statement, a dict a row."""
@@ -149,7 +148,9 @@ def _of_a_file(error: Exception) -> bool:
 
 
 def _said(error: Exception) -> ExpkitError:
-    text = _MEANT.sub(_ours, guard.first_lines(error))
+    text = guard.first_lines(error)
+    if text.startswith("Table"):  # of other functions DuckDB knows more than we do
+        text = _MEANT.sub(_ours, text)
     if str(error).startswith("Out of Memory Error"):
         return EnvironmentFault(f"the query reached its memory limit ({text})")
     return QueryError(text)
@@ -167,11 +168,6 @@ def _apart(names: list[str]) -> list[str]:
         numbered = (name if n == 0 else f"{name}_{n}" for n in itertools.count())
         taken[next(free for free in numbered if free not in taken)] = None
     return list(taken)
-
-
-def _of_users(listing: pa.Table) -> pa.Table:
-    """SHOW TABLES without the tables behind the views."""
-    return listing.filter(pa.array([not name.startswith("_") for name in listing["name"].to_pylist()], pa.bool_()))
 
 
 def connect(root: Path, limits: Limits = UNLIMITED, *, thorough: bool = False) -> Connection:

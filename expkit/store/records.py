@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
+from expkit.store.layout import ID12
 from expkit.store.owner import Owner
 from expkit.store.strict import number
 
@@ -196,5 +197,7 @@ class PlanRow:
     target_hash: str | None = None
 
     def __post_init__(self) -> None:
+        if not ID12.fullmatch(self.id) or self.replicate < 0:  # a plan may come from a bundle, and ids name folders
+            raise ValueError(f"a replicate is 12 hex digits and a number, but got {self.id!r} r{self.replicate}")
         if self.role not in ROLES:
             raise ValueError(f"unknown role {self.role!r}; there are: {', '.join(ROLES)}")

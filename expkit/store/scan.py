@@ -19,9 +19,8 @@ from expkit.store.atomic import Unreadable
 from expkit.store.compacted import Key
 from expkit.store.index import Index
 from expkit.store.index import read as read_index
-from expkit.store.layout import METRICS, Layout, Parts
+from expkit.store.layout import ID12, METRICS, Layout, Parts
 
-_ID12 = re.compile(r"[0-9a-f]{12}")
 _VERSION = re.compile(rb"expkit\.metrics\.schema_version\x18.(\d+)")
 """Our key and its value as they stand in a footer; a file of another program lacks them."""
 OLDEST_SCHEMA = 1
@@ -84,7 +83,7 @@ def scan(layout: Layout, set_aside: list[Unreadable], index: Index | None = None
 
     Trials for which an entry of `index` holds are not looked into.
     """
-    for id12 in sorted(name for name in _names(layout.trials, set_aside) if _ID12.fullmatch(name)):
+    for id12 in sorted(name for name in _names(layout.trials, set_aside) if ID12.fullmatch(name)):
         entry = index.holds(layout, id12) if index is not None else None
         if entry is not None:
             yield from (Found(id12, each.replicate, each.attempts, (), settled=True) for each in entry.replicates)

@@ -34,7 +34,11 @@ def write_plan(layout: Layout, sweep: str, sweep_yaml: str, rows: Iterable[PlanR
 def read_plan(layout: Layout, sweep: str, set_aside: list[Unreadable]) -> list[PlanRow]:
     """The plan's rows in run order."""
     table = plan_table(layout, sweep, set_aside)
-    return [] if table is None else [PlanRow(**row) for row in table.to_pylist()]
+    try:
+        return [] if table is None else [PlanRow(**row) for row in table.to_pylist()]
+    except (ValueError, TypeError) as e:
+        set_aside.append(Unreadable(layout.plan(sweep), f"is no plan ({e})"))
+        return []
 
 
 def plan_table(layout: Layout, sweep: str, set_aside: list[Unreadable]) -> pa.Table | None:
@@ -66,10 +70,10 @@ def plan_schema() -> pa.Schema:
 
 
 def names(layout: Layout) -> list[str]:
-    """Names of all sweeps, sorted."""
+    """Names of all sweeps, sorted; a folder whose name no sweep can have is none."""
     try:
-        return sorted(e.name for e in os.scandir(layout.sweeps) if e.is_dir() and not e.name.startswith("."))
-    except FileNotFoundError:
+        return sorted(e.name for e in os.scandir(layout.sweeps) if e.is_dir() and Layout.may_be_sweep(e.name))
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

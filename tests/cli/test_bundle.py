@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from dataclasses import replace
@@ -150,6 +151,82 @@ def test_a_bundle_that_was_tampered_with_is_refused(
     with pytest.raises(UsageError, match=says):
         package.load(rewritten(bundle, tmp_path / "bad.zip", dict(change)))
     assert not list((tmp_path / "cache").glob("bad-*"))
+
+
+def with_head(bundle: Path, target: Path, files: dict[str, bytes], **head: str) -> Path:
+    """The bundle with files more or other, of which its head knows."""
+    with zipfile.ZipFile(bundle) as old:
+        known = json.loads(old.read("bundle.json"))
+    known["files"] |= {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    return rewritten(bundle, target, {**files, "bundle.json": json.dumps({**known, **head}).encode()})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../escaped", "/etc/escaped", ".", "./report/a", "a", "runs/trials/0123456789ab", "runs/trials/../x/a",
+        "runs/sweeps/other/sweep.yaml", "runs/trials/0123456789ab/r0/status.json/x", "runs/trials/0123456789ab/own.py",
+        "runs/trials/0123456789ab/r0/attempts/1/metrics-000000.parquet/x", "report/" + "x" * 300, "report\\..\\x",
+    ],
+)  # fmt: skip
+def test_a_bundle_whose_head_vouches_for_a_name_that_leads_astray_is_refused(
+    bundle: Path, tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(UsageError, match="which no bundle of expkit does"):
+        package.load(with_head(bundle, tmp_path / "bad.zip", {name: b"x"}))
+    assert not list((tmp_path / "cache").glob("bad-*")) and not (tmp_path.parent / "escaped").exists()
+
+
+def test_a_link_in_a_bundle_becomes_the_text_that_it_is(bundle: Path, tmp_path: Path) -> None:
+    bad = with_head(bundle, tmp_path / "bad.zip", {"report/report.md": b"/etc/passwd"})
+    with zipfile.ZipFile(bad) as old, zipfile.ZipFile(tmp_path / "link.zip", "w") as new:
+        for info in old.infolist():
+            info.external_attr = 0o120777 << 16
+            new.writestr(info, old.read(info))
+    package.load(tmp_path / "link.zip")
+    (report,) = (tmp_path / "cache").glob("link-*/report/report.md")
+    assert not report.is_symlink() and report.read_text() == "/etc/passwd"
+
+
+def test_a_head_that_is_a_bomb_or_would_steer_the_terminal_does_neither(
+    bundle: Path, tmp_path: Path, expkit: Expkit
+) -> None:
+    assert "5000000 bytes packed into" in expkit(
+        "load", str(rewritten(bundle, tmp_path / "bomb.zip", {"bundle.json": b" " * 5_000_000}))
+    )[2]  # fmt: skip
+    loud = with_head(bundle, tmp_path / "loud.zip", {}, made_utc="\x1b]0;x\x07soon", expkit="\x1b[2J1\u202e")
+    assert "made soon by expkit 1;" in expkit("load", str(loud))[1]
+
+
+def test_a_bundle_with_a_flipped_byte_anywhere_is_refused_or_the_same(bundle: Path, tmp_path: Path) -> None:
+    whole = bundle.read_bytes()
+    with package.load(bundle) as there:
+        expected = there.sql(ROWS).rows()
+    for i in range(30):
+        data = bytearray(whole)
+        data[(i * 7919 + 11) % len(data)] ^= 1 << i % 8
+        damaged = tmp_path / f"damaged{i}.zip"
+        damaged.write_bytes(data)
+        try:
+            with package.load(damaged) as there:
+                assert there.sql(ROWS).rows() == expected
+        except UsageError as e:
+            assert "\n" not in str(e)
+
+
+def test_a_cache_of_which_half_was_cleared_away_is_made_anew(bundle: Path, tmp_path: Path) -> None:
+    package.load(bundle).close()
+    (head,) = (tmp_path / "cache").glob("ablate-*/bundle.json")
+    head.unlink()
+    assert len(package.load(bundle).trials) == 6 and head.exists()
+
+
+def test_a_sweep_of_which_nothing_has_begun_can_be_bundled_and_added(expkit: Expkit, tmp_path: Path) -> None:
+    make_store(tmp_path / "runs", {}, seeds=(17,), change=lambda cell: replace(cell, state="pending"))
+    assert expkit("report", "ablate", "--bundle", "-o", "out", "--runs-dir", "runs")[0] == 0
+    code, out, err = expkit("load", "out/ablate.zip", "--into", "mine")
+    assert (code, out.splitlines()[0]) == (0, "ablate: 2 replicates: 2 pending"), err
+    assert Store(Path("mine")).sweeps() == ["ablate"]
 
 
 def test_what_is_no_zip_at_all_is_said(tmp_path: Path, expkit: Expkit, bundle: Path) -> None:

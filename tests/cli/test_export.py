@@ -62,3 +62,8 @@ def test_parquet_has_the_same_with_types(expkit: Expkit, tmp_path: Path) -> None
 def test_nothing_is_said_and_still_a_table(expkit: Expkit, tmp_path: Path) -> None:
     code, out, err = expkit("export", "runs", "--runs-dir", str(tmp_path / "none"))
     assert code == 0 and out.startswith('"id","replicate"') and "no trials" in err
+
+
+def test_a_folder_is_no_file_to_export_to(expkit: Expkit, tmp_path: Path) -> None:
+    code, _, err = expkit("export", "runs", "-o", str(tmp_path))
+    assert code == 2 and f"{tmp_path} is a folder" in err

@@ -53,7 +53,7 @@ def test_a_trial_goes_with_all_its_replicates(expkit: Expkit, lab: Synthetic, co
     id12 = lab.ids["none", 17]
     assert counts() == {"replicates": 6, "trials": 4, "with_metrics": 6}
     code, out, err = expkit("rm", id12[:6], "--yes")
-    assert code == 0 and out.startswith(f"{id12}  none  ablate") and "removed 1 trial, " in err
+    assert code == 0 and out.startswith(f"{id12} none (ablate)") and "removed 1 trial, " in err
     assert counts() == {"replicates": 4, "trials": 3, "with_metrics": 4}
     assert not [path for path in lab.store.layout.trials.iterdir() if path.name.startswith(".")]
     assert expkit("rm", id12)[0] == 2
@@ -61,7 +61,7 @@ def test_a_trial_goes_with_all_its_replicates(expkit: Expkit, lab: Synthetic, co
 
 def test_one_replicate_goes_alone(expkit: Expkit, lab: Synthetic, counts: Counts) -> None:
     id12 = lab.ids["none", 17]
-    assert expkit("rm", f"{id12}/r1", "--yes")[1].startswith(f"{id12} r1  none")
+    assert expkit("rm", f"{id12}/r1", "--yes")[1].startswith(f"{id12} r1 none")
     assert lab.store.replicates(id12) == [0] and counts()["replicates"] == 5
     assert expkit("rm", f"{id12}/r0", "--yes")[0] == 0 and not lab.store.layout.trial(id12).exists()
 
@@ -70,7 +70,7 @@ def test_nobody_is_asked_where_nobody_is(expkit: Expkit, lab: Synthetic, counts:
     before = counts()
     code, _, err = expkit("rm", lab.ids["none", 17])
     assert code == 2 and "--yes" in err and counts() == before
-    assert expkit("rm", lab.ids["none", 17], "--dry-run")[0] == 0 and counts() == before
+    assert "would remove 1 trial, " in expkit("rm", lab.ids["none", 17], "--dry-run")[2] and counts() == before
     told = as_json(expkit("rm", "last", "last~1", "--dry-run", "--json", "--force"))
     assert len(told) == 2 and not any(each["removed"] for each in told) and counts() == before
     assert "nothing to remove" in expkit("rm")[2]
@@ -178,11 +178,15 @@ def test_gc_takes_what_killed_ones_left_and_nothing_else(expkit: Expkit, lab: Sy
     remains.write_text("{}")
     for path in (remains, remains.parent, remains.parent.parent):
         old(path)
+    (layout.trials / "my plots").mkdir()  # somebody's own folder is nobody's garbage
+    (layout.trials / "my plots" / "fig2.txt").write_text("")
+    old(layout.trials / "my plots" / "fig2.txt")
+    own = old(layout.trials / "my plots")
     code, out, err = expkit("gc", "--dry-run")
     assert code == 0 and len(out.splitlines()) == 4 and "would remove 4 items" in err and gone.exists()
     assert len(as_json(expkit("gc", "--json"))) == 4
     left = [path for path in (gone, torn, remains.parent.parent, *documents) if path.exists()]
-    assert [path for path in left if path in documents] == left and len(left) == 1 and fresh.exists()
+    assert [path for path in left if path in documents] == left and len(left) == 1 and fresh.exists() and own.exists()
     assert counts() == before and lab.store.read_provenance(lab.ids["none", 17], 0)["a"] == 2
 
 
@@ -213,6 +217,7 @@ def test_tags_and_notes_are_kept_and_found(expkit: Expkit, lab: Synthetic) -> No
     (row,) = as_json(expkit("query", "SELECT id, tags, note FROM notes", "--json"))
     assert row == {"id": id12, "tags": ["paper-fig2"], "note": "spikes at 900\n\x1b[31msee seed 18"}
     assert as_json(expkit("note", id12, "", "--json"))["note"] == ""
+    assert expkit("note", id12, "\udcff")[0] == 2 and expkit("note", id12)[1] == ""
     assert "has no tags" in expkit("tag", lab.ids["ema", 17])[2] and "has no note" in expkit("note", id12)[2]
 
 

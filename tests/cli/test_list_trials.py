@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from expkit.store import notes
@@ -83,3 +85,20 @@ def test_text_is_short_and_an_empty_list_is_a_sentence(expkit: Expkit, lab: Synt
     code, out, err = expkit("list", "runs", "--where", "seed = 99")
     assert (code, out) == (0, "") and "no trial in" in err
     assert "for trials" in expkit("list", "algorithms", "--changed")[2]
+
+
+def test_metrics_whose_names_differ_in_case_alone_are_not_taken_for_each_other(
+    tmp_path: Path, expkit: Expkit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQL has one name for both, and `eval/Acc` was shown under `eval/acc` too."""
+    for sweep, metric, seed in (("a", "eval/Acc", 1), ("b", "eval/acc", 2), ("c", "Label", 3)):
+        make_store(tmp_path, {}, seeds=(seed,), sweep=sweep, metric=metric, repeats=False)
+    monkeypatch.setenv("EXPKIT_RUNS", str(tmp_path))
+    rows = as_json(expkit("list", "trials", "--cols", "label,eval/Acc,Label,eval/acc", "--sort", "seed", "--json"))
+    there = [{key: value is not None for key, value in row.items()} for row in rows]
+    names = ("label", "eval/Acc", "Label", "eval/acc")
+    assert there == [dict(zip(names, found, strict=True)) for found in (
+        (True, True, False, False), (True, False, False, True), (True, False, True, False),
+    )]  # fmt: skip
+    chosen = as_json(expkit("list", "trials", "--where", '"eval/acc" > 0.5 AND "eval/Acc" IS NULL', "--json"))
+    assert [row["seed"] for row in chosen] == [2]

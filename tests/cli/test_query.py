@@ -140,3 +140,18 @@ except SystemExit:
 def test_help_loads_no_heavy_library() -> None:
     done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n") and "Example: expkit query" in done.stdout
+
+
+def test_a_count_of_nothing_says_that_the_folder_is_not_there(expkit: Expkit, tmp_path: Path) -> None:
+    """`--runs-dir runz` counted 0 trials, and said nothing."""
+    code, out, err = expkit("SELECT count(*) AS n FROM trials", "--json", "--runs-dir", str(tmp_path / "runz"))
+    assert (code, json.loads(out)) == (0, [{"n": 0}]) and f"there are no results in {tmp_path / 'runz'} yet" in err
+    (tmp_path / "runs.csv").write_text("")
+    code, out, err = expkit("SELECT 1", "--runs-dir", str(tmp_path / "runs.csv"))
+    assert (code, out) == (2, "") and "runs.csv is a file" in err
+
+
+def test_an_argument_that_is_no_text_is_said_to_be_none(expkit: Expkit) -> None:
+    assert expkit("SELECT '\udcff'")[0] == 2
+    code, out, err = expkit("SELECT $x", "-p", "x=\udcff")
+    assert (code, out) == (2, "") and err.count("\n") == 1 and "Traceback" not in err

@@ -36,5 +36,5 @@ def test_what_is_damaged_is_named_and_makes_the_exit_code(
     code, _, err = expkit("verify", "nosuch")
     assert code == 2 and "there is no trial 'nosuch', and it is an unknown sweep 'nosuch'" in err
     code, out, err = expkit("compact")
-    assert code == 1 and "in 1 files" in out and f"left as it is: {path}" in err
+    assert code == 1 and "in 1 file;" in out and f"left as it is: {path}" in err
     assert expkit("compact", "--json")[0] == 1

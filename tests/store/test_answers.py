@@ -73,3 +73,19 @@ def test_json_is_strict() -> None:
         "nested": {"a": 1.5, "b": "x"},
     }  # fmt: skip
     assert rows[1]["label"] is None and rows[2]["sum"] == 1.5 and rows[2]["nested"] == {"a": None, "b": None}
+
+
+def test_a_name_of_a_column_is_as_harmless_as_what_stands_in_it() -> None:
+    text = answers.as_text(pa.table({"a\n\x1b[31m\u202e": ["\u2066x"]}))
+    assert text.splitlines()[0] == "a\\n\\x1b[31m\\u202e" and text.splitlines()[2] == "\\u2066x"
+
+
+def test_dates_that_python_has_none_for_are_written_all_the_same() -> None:
+    """DuckDB's infinity, and years before 1 and after 9999."""
+    days = pa.array([3_000_000, 2**31 - 1, -1_000_000, None], pa.date32())
+    instants = pa.array([2**63 - 1, 253_402_300_800_000_000, -(2**62), None], pa.timestamp("us"))
+    batch = pa.record_batch({"day": days, "utc": instants})
+    for row in answers.as_json(batch)[:3]:
+        assert all(isinstance(value, str) and value for value in row.values())
+    assert answers.as_json(batch)[3] == {"day": None, "utc": None}
+    assert answers.delimited(batch, ",").count("\n") == 4 and len(list(answers.cells(batch))) == 4

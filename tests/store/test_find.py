@@ -69,6 +69,17 @@ def test_last_is_the_replicate_whose_status_changed_last(tmp_path: Path) -> None
         find(made.store, "last~3")
 
 
+def test_user_report_the_last_trial_of_a_sweep_was_one_of_another_sweep(tmp_path: Path) -> None:
+    made = make_store(tmp_path, {"ema": Method()}, seeds=(17,))
+    other = make_store(tmp_path, {}, seeds=(40,), sweep="other")
+    for time, (id12, replicate) in enumerate([(made.ids["ema", 17], 0), (other.ids["none", 40], 0)]):
+        os.utime(made.store.layout.status(id12, replicate), (2e9 + time, 2e9 + time))
+    assert find(made.store, "last").id12 == other.ids["none", 40]
+    assert find(made.store, "last", sweep="ablate").id12 == made.ids["ema", 17]
+    with pytest.raises(UsageError, match="sweep ablate has 3 replicates that were started"):
+        find(made.store, "last~3", sweep="ablate")
+
+
 def test_an_empty_or_missing_folder_has_no_trials(tmp_path: Path) -> None:
     store = Store(tmp_path / "runs")
     assert trials(store.layout) == []

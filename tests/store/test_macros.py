@@ -20,6 +20,7 @@ from expkit.analysis.load import load, sweep_row
 from expkit.analysis.pairs import Pairs, time_pairs
 from expkit.analysis.replicate import label_of, split_arm
 from expkit.analysis.time_to_target import Mode, Rule, time_to_target
+from expkit.errors import QueryError
 from expkit.store.metrics import MetricsWriter, Stamp
 from expkit.store.query import Connection, connect
 from expkit.store.store import Store
@@ -177,6 +178,26 @@ def test_speedups_leave_out_a_trial_with_a_metrics_file_that_cannot_be_read(tmp_
         rows = con.rows("SELECT speedup IS NULL AS none, why FROM speedups('ablate', 'eval/accuracy', 0.8)")
         assert estimated(con, "train_s")["blur"].dropped == {rows[0]["why"]: 1}
     assert [row["none"] for row in rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("time_to_target('q', NULL)", "a target must be a finite number, but got NULL"),
+        ("time_to_target('q', (SELECT target_value FROM sweeps))", "but got NULL"),
+        ("time_to_target('q', 'nan')", "but got nan"),
+        ("time_to_target('q', 0.5, mode := NULL)", "mode must be max or min, but got NULL"),
+        ("time_to_target('q', 0.5, rule := NULL)", "unknown rule NULL"),
+        ("time_to_target('q', 0.5, clock := NULL)", "unknown clock NULL"),
+        ("aligned('q', NULL)", "unknown axis NULL"),
+    ],
+)
+def test_user_report_a_target_that_is_null_looked_like_one_that_nobody_reached(
+    tmp_path: Path, sql: str, says: str
+) -> None:
+    write(tmp_path, [[0.1, 0.9, 0.9]], [1.0, 2.0, 3.0])
+    with connect(tmp_path) as con, pytest.raises(QueryError, match=says):
+        con.rows(f"SELECT * FROM {sql}")
 
 
 def test_a_curve_has_the_points_that_the_analysis_has(sweep: Connection) -> None:

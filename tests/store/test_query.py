@@ -69,6 +69,7 @@ def metrics_files(root: Path) -> list[Path]:
         "(SELECT 1)",
         "TABLE sweeps",
         "SELECT 'copy; (insert' AS text -- (delete; drop",
+        "SELECT\u00a01\u200b",
         "SELECT 1 AS copy /* ; COPY x TO 'y' */;",
     ],
 )
@@ -89,6 +90,11 @@ def test_reading_is_allowed(con: Connection, sql: str) -> None:
         ("SELECT * FROM query('COPY metrics TO ''{out}''')", "cannot be checked"),
         ("SELECT * FROM system.main.\"QUERY\" ('SELECT 1')", "cannot be checked"),
         ("SELECT * FROM query_table('trials')", "cannot be checked"),
+        ("FROM query\u200b('SELECT 1')", "cannot be checked"),  # DuckDB takes invisible characters for blanks
+        ("FROM\u00a0query('SELECT 1')", "cannot be checked"),
+        ("FROM \ufeffquery\u2060\u2003('SELECT 1')", "cannot be checked"),
+        ("WITH a AS (\u200bCOPY\u200b(SELECT 1) TO '{listed}' (FORMAT parquet, USE_TMP_FILE false)) SELECT 1", "COPY"),
+        ("WITH a AS (--\u200b\n\u202fINSERT INTO t VALUES (1) RETURNING *) SELECT 1", "INSERT inside"),
         ("SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))", "cannot be checked"),
         (
             "SELECT * FROM destroy_external_resource('query', "
@@ -115,6 +121,9 @@ def test_reading_is_allowed(con: Connection, sql: str) -> None:
         ("CHECKPOINT", "not allowed"),
         ("VACUUM", "VACUUM is not allowed"),
         ("EXPORT DATABASE '{out}'", "EXPORT is not allowed"),
+        ("UPDATE EXTENSIONS", "UPDATE is not allowed"),
+        ("SELECT getenv('HOME')", "getenv does not exist"),
+        ("SELECT * FROM force_checkpoint()", "Cannot FORCE CHECKPOINT"),
         ("CREATE TABLE t AS SELECT 1", "CREATE is not allowed"),
         ("CREATE TEMP VIEW t AS SELECT 1", "CREATE is not allowed"),
         ("DROP VIEW trials", "DROP is not allowed"),
@@ -162,7 +171,7 @@ def test_anything_else_is_refused_in_a_sentence_and_nothing_is_written(
     before = {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()}
     with pytest.raises(QueryError) as e:
         con.rows(sql)
-    assert says in str(e.value) and "\n" not in str(e.value)
+    assert says in str(e.value) and "\n" not in str(e.value) and "damaged" not in str(e.value)
     assert e.value.exit_code == 2
     assert con.rows("SELECT count(*) > 0 AS fine FROM metrics") == [{"fine": True}]
     assert {path: path.read_bytes() for path in made.root.rglob("*") if path.is_file()} == before
@@ -301,3 +310,20 @@ def test_tables_behind_the_views_are_neither_listed_nor_suggested(con: Connectio
     names = {view.name for view in VIEWS if not view.parameters}
     assert {row["name"] for row in con.rows("show tables;")} == names
     assert {row["name"] for row in con.rows("SHOW ALL TABLES")} == names
+    assert set(con.stream("SHOW TABLES", {}, lambda rows: rows.read_all())["name"].to_pylist()) == names
+
+
+def test_for_a_function_that_there_is_not_no_view_is_suggested(con: Connection) -> None:
+    with pytest.raises(QueryError) as e:
+        con.rows("SELECT getenv('HOME')")
+    assert "sweep_trials" not in str(e.value)
+
+
+def test_folders_beside_sweeps_that_no_sweep_could_be_called_are_passed_over(made: Synthetic, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    shutil.copytree(made.root, root)
+    for name in ("ablate (copy)", ".hidden", "@eaDir"):
+        shutil.copytree(root / "sweeps" / "ablate", root / "sweeps" / name)
+    with connect(root) as con:
+        assert con.rows("SELECT sweep FROM sweeps") == [{"sweep": "ablate"}]
+        assert con.set_aside == []

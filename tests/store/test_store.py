@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -10,13 +11,17 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from expkit.errors import EnvironmentFault, UsageError
 from expkit.store.claims import UNSEEN_LOST_S
 from expkit.store.owner import Owner
 from expkit.store.records import PlanRow, Status, TrialRecord
+from expkit.store.removal import of_sweep
 from expkit.store.store import Store
+from expkit.store.sweeps import plan_schema
 
 ID = "0123456789ab" + "c" * 52
 ID12 = ID[:12]
@@ -218,3 +223,15 @@ def _until(holds: object, seconds: float = 5.0) -> None:
     while not holds():  # type: ignore[operator]
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_plan_from_elsewhere_names_no_folder_outside(tmp_path: Path) -> None:
+    """It came in a bundle, and `expkit rm --sweep` would have removed what its ids led to."""
+    (tmp_path / "keep" / "r0").mkdir(parents=True)
+    store = Store(tmp_path / "runs")
+    store.write_plan("ablate", "version: 1\n", [PlanRow("a" * 12, 0, "none", "baseline", 0, 0)])
+    for column, bad in (("id", "../../keep"), ("role", "guest"), ("id", None), ("replicate", -1)):
+        rows = [{**dataclasses.asdict(PlanRow("a" * 12, 0, "none", "baseline", 0, 0)), column: bad}]
+        pq.write_table(pa.Table.from_pylist(rows, schema=plan_schema()), store.layout.plan("ablate"))
+        assert store.read_plan("ablate") == [] and store.set_aside.pop().path == store.layout.plan("ablate")
+    assert of_sweep(store, "ablate") == ([], [])
