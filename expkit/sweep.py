@@ -244,6 +244,7 @@ def _write_records(
         "ci": report.ci,
         "non_inferiority": report.non_inferiority,
         "confirmatory": list(report.confirmatory),
+        "rates": {"per_hour": report.price_per_hour, "per_kwh": report.price_per_kwh, "watts": report.watts},
         "metric": primary.name,
         "mode": primary.mode,
         "baseline_arm": "+".join(sorted(level.label for level in sweep.baseline)) or "none",

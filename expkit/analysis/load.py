@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -67,6 +67,15 @@ class Views(Protocol):
 
 
 @dataclass(frozen=True)
+class Rates:
+    """What the sweep file says that things cost; 0 where it does not."""
+
+    per_hour: float = 0.0
+    per_kwh: float = 0.0
+    watts: float = 0.0
+
+
+@dataclass(frozen=True)
 class Settings:
     """What the sweep file says of its report."""
 
@@ -78,6 +87,9 @@ class Settings:
     baseline: str
     """The set that every effect is measured against, as an arm's label without parameters."""
     exclusive: bool
+    confirmatory: tuple[str, ...] = ()
+    """Arms that were the question before the first trial ran."""
+    rates: Rates = field(default_factory=Rates)
 
 
 @dataclass(frozen=True)
@@ -125,6 +137,8 @@ def settings(con: Views, sweep: str, target_metric: str | None) -> Settings:
         mode="min" if known.get("mode") == "min" else "max",
         baseline=str(known.get("baseline_arm") or "none"),
         exclusive=known.get("timing", "exclusive") != "shared",
+        confirmatory=tuple(known.get("confirmatory") or ()),
+        rates=Rates(**{name: float(value) for name, value in (known.get("rates") or {}).items()}),
     )
 
 

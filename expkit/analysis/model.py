@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from expkit.analysis.comparisons import Many
 from expkit.analysis.contributions import Credit, Part
 from expkit.analysis.estimates import Checks, Front, Pooling, Reach
 from expkit.analysis.estimates import EqualQuality as EqualQuality
@@ -320,6 +321,8 @@ class Summary:
     """Who is on the front of time and quality, by parameter point."""
     credit: Credit = field(default_factory=Credit)
     """What the effects rest on, interactions, orders of switching on, levels."""
+    many: Many = field(default_factory=Many)
+    """All arms at once: adjusted for their number, the set that may be best, sensitivity, cost."""
     pooling: Pooling = field(default_factory=Pooling)
     """Whether one error serves all arms' intervals, and why not where it does not."""
     box: VerdictBox = field(default_factory=VerdictBox)

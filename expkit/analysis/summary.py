@@ -12,6 +12,7 @@ from typing import Any
 
 from expkit.analysis import speedup, terms
 from expkit.analysis.arms import arms
+from expkit.analysis.at_once import at_once
 from expkit.analysis.attainment import attained
 from expkit.analysis.box import verdict_box
 from expkit.analysis.budgets import equal_quality
@@ -22,7 +23,7 @@ from expkit.analysis.fronts import fronts
 from expkit.analysis.guards import every, light, machine
 from expkit.analysis.guards.tables import Tables, tables
 from expkit.analysis.headline import SCOPE, headline, noise_sentence
-from expkit.analysis.load import Sweep, Views, load, recorded_metrics, settings, sweep_row
+from expkit.analysis.load import Settings, Sweep, Views, load, recorded_metrics, settings, sweep_row
 from expkit.analysis.model import SCHEMA_VERSION, Confirmation, Failure, Noise, Summary, TrialRow
 from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
@@ -62,7 +63,7 @@ def summarise(
     )  # fmt: skip
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
     looked = tables(con, data, study, info, floor, other_terms=asked != Asked())
-    made = _summary(con, looked, wanted.clock, clock_sentence)
+    made = _summary(con, looked, wanted, clock_sentence)
     if asked != Asked():
         return made
     return _with_confirmation(made, confirmation(con, row, data, study, info, wanted))
@@ -86,7 +87,7 @@ def summary_to_json(summary: Summary) -> dict[str, Any]:
     return plain
 
 
-def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) -> Summary:
+def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) -> Summary:
     data, study, info, floor = looked.data, looked.study, looked.info, looked.floor
     found = every.look(looked)
     red = light.red(found)
@@ -106,7 +107,7 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
         mode=study.mode,
         unit="",
         clock=study.clock,
-        clock_requested=requested,
+        clock_requested=wanted.clock,
         clock_sentence=clock_sentence,
         ci=study.ci,
         delta=study.delta,
@@ -127,6 +128,7 @@ def _summary(con: Views, looked: Tables, requested: str, clock_sentence: str) ->
         equal_quality=equal_quality(study, terms.preset(info)),
         fronts=fronts(study),
         credit=credit,
+        many=at_once(con, data, study, judged, wanted),
         pooling=study.pooling,
         box=verdict_box(looked, judged, effects, found, said, clock_sentence),
     )  # fmt: skip

@@ -157,6 +157,12 @@ class Report:
     """How much worse the primary metric may be and still count as not worse, in its unit."""
     confirmatory: Annotated[tuple[str, ...], Field(max_length=5)] = ()
     """Arms that were the question before the first trial ran."""
+    price_per_hour: Annotated[float, Field(ge=0)] = 0.0
+    """What an hour of one rank's machine costs; 0 gives no prices."""
+    price_per_kwh: Annotated[float, Field(ge=0)] = 0.0
+    """What a kilowatt hour costs, in the same currency."""
+    watts: Annotated[float, Field(ge=0)] = 0.0
+    """What one rank's machine draws, for energy that nobody measured; 0 leaves it unknown."""
 
 
 @dataclass(frozen=True)

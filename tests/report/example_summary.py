@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import replace
 
+from expkit.analysis.comparisons import Many
 from expkit.analysis.contributions import Credit
 from expkit.analysis.estimates import Checks, Pooling
 from expkit.analysis.model import (
@@ -109,6 +110,7 @@ def example() -> Summary:
             "ema: BETTER, time unresolved; +0.0061 [0.0040, 0.0082] in accuracy.",
         ),
         credit=example_credit.credit(),
+        many=example_credit.many(tuple(a.label for a in arms if not a.baseline)),
         pooling=Pooling(True, 0.021, 28, 0.41, "One error is pooled over all arms: SD 2.1 % of a time."),
     )
 
@@ -122,6 +124,7 @@ def empty() -> Summary:
         arms=(),
         effects=(),
         credit=Credit(),
+        many=Many(),
         curves=(),
         guards=(),
         failures=(),
