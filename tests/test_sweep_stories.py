@@ -91,8 +91,8 @@ def test_a_run_that_is_complete_already_says_that_its_code_was_edited_since(lab:
     ("name", "seed", "method", "sentence"),  # a seed of its own: a shared baseline would gain late replicates
     [
         ("bare", 92, "'py:own:GradNorm': {}", "GradNorm must be a @dataclass: its fields are its settings"),
-        ("noise", 93, "'py:own:GradNoise': {}", "module own has no 'GradNoise'"),
-        ("widht", 94, "'py:own:Trouble': {knd: raise}", "unknown setting 'knd'; did you mean 'kind'?"),
+        ("noise", 95, "'py:own:GradNoise': {}", "module own has no 'GradNoise'"),
+        ("widht", 98, "'py:own:Trouble': {knd: raise}", "unknown setting 'knd'; did you mean 'kind'?"),
     ],
 )
 def test_code_that_cannot_be_put_together_fails_once_in_one_sentence_and_what_needs_it_stays_pending(

@@ -14,7 +14,7 @@ import pytest
 
 from expkit.analysis.arms import arms
 from expkit.analysis.budgets import equal_quality
-from expkit.analysis.credit import effects
+from expkit.analysis.credit import credited
 from expkit.analysis.fronts import fronts
 from expkit.analysis.model import Arm
 from expkit.analysis.noise import aa_floor
@@ -44,7 +44,8 @@ def all_of(study: Study) -> tuple[Arm, ...]:
     """Everything that is computed of a study, each value looked at."""
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
     found = arms(study, floor, [])
-    for part in (found, fronts(study), equal_quality(study), effects(study, floor), (study.pooling,)):
+    effects, credit = credited(study, floor)
+    for part in (found, fronts(study), equal_quality(study), effects, (credit, study.pooling)):
         json.dumps([dataclasses.asdict(one) for one in part], allow_nan=False)  # raises on nan and inf
     for arm in found:
         for text in (arm.sentence, arm.verdict, arm.reach.sentence, arm.checks.sentence):
