@@ -17,13 +17,13 @@ ablate: .venv/base  ## run the shipped ablation on the shipped data; ends with t
 	$(BIN)/expkit sweep ablate.yaml
 
 test: .venv/test  ## run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not soak"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not soak"
 
 test-gpu:  ## run trainer, precision and microbatching on one CUDA device; nothing where there is none
 	@$(PYTHON) tests/gpu/run.py
 
 soak: .venv/test  ## run every test, the long ones too
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --timeout=3600
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --timeout=3600
 
 lint: .venv/lint  ## check format, style and types
 	$(BIN)/ruff check .
