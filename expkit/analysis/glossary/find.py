@@ -8,12 +8,13 @@ from expkit.analysis.glossary.confirmed import CONFIRMED
 from expkit.analysis.glossary.credit import CREDIT
 from expkit.analysis.glossary.entry import Statistic
 from expkit.analysis.glossary.guards import GUARDS
+from expkit.analysis.glossary.many import MANY
 from expkit.analysis.glossary.qualities import QUALITIES
 from expkit.analysis.glossary.targets import TARGETS
 from expkit.analysis.glossary.times import TIMES
 
 KINDS: dict[str, tuple[Statistic, ...]] = {
-    "statistics": (*TIMES, *TARGETS, *QUALITIES, *CREDIT, *CONFIRMED),
+    "statistics": (*TIMES, *TARGETS, *QUALITIES, *CREDIT, *CONFIRMED, *MANY),
     "guards": GUARDS,
 }
 """Of one name the statistic comes first; `guards/target` says which is meant."""
