@@ -59,6 +59,7 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     """Entry point of `expkit`: a user's error becomes one sentence on stderr and the exit code of its class."""
     signal.signal(signal.SIGTERM, _terminated)  # a driver takes over as soon as it runs trials
+    _open_streams()
     try:
         build(*_asked())(prog_name="expkit")
     except SystemExit as e:
@@ -84,6 +85,13 @@ def main() -> None:
 
 def _terminated(number: int, _: object) -> None:
     raise Interruption("terminated", 128 + number)
+
+
+def _open_streams() -> None:
+    """Those that were closed, by `>&-` or a scheduler; else a file that we open would be taken for one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):  # in the order of their numbers
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8", errors="replace"))  # noqa: PTH123, SIM115
 
 
 def _reader_left(end: SystemExit) -> bool:

@@ -18,7 +18,8 @@ def tag(
     runs_dir: RunsDir = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Tag a trial, or show its tags. They stand in the view `notes`; a tagged trial is never garbage.
+    """Tag a trial, or show its tags; expkit list trials --where "list_contains(tags, 'keep')" finds it. They stand in
+    the view `notes`; a tagged trial is never garbage.
 
     Example: expkit tag 3f2a keep paper-fig2
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from expkit.store import claims
+from expkit.store import claims, notes
 from expkit.store.discard import discard
 from expkit.store.metrics import MetricsWriter, Stamp
 from expkit.store.query import connect
@@ -219,6 +221,17 @@ def test_tags_and_notes_are_kept_and_found(expkit: Expkit, lab: Synthetic) -> No
     assert as_json(expkit("note", id12, "", "--json"))["note"] == ""
     assert expkit("note", id12, "\udcff")[0] == 2 and expkit("note", id12)[1] == ""
     assert "has no tags" in expkit("tag", lab.ids["ema", 17])[2] and "has no note" in expkit("note", id12)[2]
+
+
+def test_closed_streams_are_nobodys_files(lab: Synthetic) -> None:
+    """A scheduler may start us without any; what we open first must not become standard output."""
+    id12 = lab.ids["none", 17]
+    for words, closed, code in ((("note", id12, "at night"), "<&- >&- 2>&-", 0), (("rm", id12), "<&-", 2)):
+        command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-P", "-m", "expkit.cli", *words]
+        done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stdout) == (code, "" if code == 0 else f"{id12} none (ablate)\n"), done.stderr
+    assert "--yes says so" in done.stderr and lab.store.read_trial(id12) is not None
+    assert notes.read(lab.store.layout, id12, []).note == "at night"
 
 
 def test_what_is_no_tag_and_a_note_that_never_ends_are_refused(expkit: Expkit, lab: Synthetic) -> None:
