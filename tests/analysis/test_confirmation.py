@@ -101,6 +101,21 @@ def test_what_has_not_run_is_no_number_and_no_headline(tmp_path: Path) -> None:
     assert "nan" not in str(summary_to_json(summary)["confirmation"])
 
 
+def test_the_guard_of_the_winner_takes_the_seeds_of_the_latest_confirmation_alone(tmp_path: Path) -> None:
+    """Two of the four seeds belong to a first confirmation, in which the arm was twice as slow."""
+    former = {"utc": "2026-03-01T10:00:00Z", "seeds": [41, 42], "opened_utc": None, "arms": ["label_smoothing"]}
+
+    def slow_at_first(cell: Cell) -> Cell:
+        slow = cell.seed in former["seeds"] and cell.arm == "label_smoothing"
+        return replace(cell, seconds=2 * cell.seconds) if slow else cell
+
+    summary = summary_of(tmp_path, {**RECORD, "seeds": [43, 44], "earlier": [former]}, slow_at_first)
+    guard = next(g for g in summary.guards if g.name == "winner")
+    assert guard.number == pytest.approx(1 / 0.9, rel=0.03)
+    assert "on 2 unseen seeds" in guard.sentence
+    assert guard.light == "amber"
+
+
 def test_a_second_confirmation_is_counted_and_a_diverged_trial_withholds_its_arm(tmp_path: Path) -> None:
     former = {"utc": "2026-03-01T10:00:00Z", "seeds": [7], "opened_utc": "2026-03-01T10:00:01Z", "arms": ["ema"]}
     record = {**RECORD, "test": True, "metric": "eval/accuracy", "opened_utc": "2026-03-02T10:00:01Z",

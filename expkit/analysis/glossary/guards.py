@@ -89,7 +89,7 @@ GUARDS = (
     Statistic(
         "winner",
         "The best of many equal arms looks faster by chance alone. Amber until the fastest was run again on "
-        "fresh seeds.",
+        "fresh seeds and was faster there too; of several confirmations only the latest counts, and stays amber.",
         "exp(s / sqrt n x E max of m normals), or the confirmed speedup",
         also=("best of n",),
     ),

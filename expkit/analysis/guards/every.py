@@ -95,7 +95,7 @@ EVERY: tuple[Look, ...] = (
     Look("setup", "B18", lambda t: clock.setup(t.beside(clock.SETUP), t.base_setup_s, t.floor.eps)),
     Look("blocks", "A5", lambda t: record.blocks_complete(t.study.replicates)),
     Look("seeds", "B7", _seeds),
-    Look("winner", "B8", lambda t: evidence.winner(t.arms, t.log_speed_CS, t.floor.eps, t.confirmed())),
+    Look("winner", "B8", lambda t: evidence.winner(t.arms, t.log_speed_CS, t.floor.eps, t.confirmed(), t.tries())),
     Look("tuning", "B9", lambda t: evidence.tuning(t.tried(), t.study.baseline)),
     Look("direction", "B17", lambda t: record.direction(t.both_ways())),
     Look("failures", "B22", lambda t: record.failures(t.study.replicates)),

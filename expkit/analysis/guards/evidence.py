@@ -57,12 +57,18 @@ def detectable(sd: float, n: int, alpha: float = 0.05) -> float | None:
 
 
 def winner(
-    arms: Sequence[str], log_speed_CS: Array, eps: float | None, confirmed: Mapping[str, Interval] | None = None
+    arms: Sequence[str],
+    log_speed_CS: Array,
+    eps: float | None,
+    confirmed: Mapping[str, Interval] | None = None,
+    tries: Mapping[str, int] | None = None,
 ) -> Guard:
     """B8: whether the fastest of many arms was run again on fresh seeds. Rows are arms without the baselines.
 
-    The number is exp of what the best of so many equal arms would gain by chance: s / sqrt(n) * E max of m normals,
-    s the mean SD over seeds.
+    `confirmed` is what the seeds of the latest confirmation say, never pooled with those of earlier ones; `tries` how
+    often each arm was confirmed. Green takes an interval above 1 at the first try: the best of several tries is a
+    choice again. The number is the confirmed speedup, else exp of what the best of so many equal arms would gain by
+    chance: s / sqrt(n) * E max of m normals, s the mean SD over seeds.
     """
     means = {arm: float(np.mean(row[np.isfinite(row)])) for arm, row in zip(arms, log_speed_CS, strict=True)
              if np.isfinite(row).sum() > 1}  # fmt: skip
@@ -71,8 +77,8 @@ def winner(
     best = max(means, key=lambda arm: means[arm])
     was = f"x{math.exp(min(means[best], 50.0)):.3g}"
     if confirmed and (again := confirmed.get(best)) is not None and again.value is not None:
-        said = f"Chosen as best of {phrases.count(len(means), 'arm')}; confirmed on {again.n} unseen seeds"
-        return Guard("winner", "green", again.value, f"{said}: {phrases.factor(again)} (was {was}).")
+        chosen = f"Chosen as best of {phrases.count(len(means), 'arm')}"
+        return _confirmed(chosen, again, was, (tries or {}).get(best, 1))
     if means[best] <= (eps or 0.0):
         return Guard("winner", "green", None, "No arm is faster than the noise floor: none is put forward.")
     if len(means) == 1:
@@ -80,6 +86,16 @@ def winner(
     gain = math.exp(min(chance_gain(log_speed_CS), 50.0))
     said = f"{best} is the fastest of {len(means)} arms ({was}) and not confirmed on fresh seeds"
     return Guard("winner", "amber", gain, f"{said}: the best of so many equal arms would show x{gain:.3g} by chance.")
+
+
+def _confirmed(chosen: str, again: Interval, was: str, tries: int) -> Guard:
+    on, found = phrases.count(again.n, "unseen seed"), f"{phrases.factor(again)} (was {was})"
+    if again.lo is None or again.lo <= 1 or again.value is None:
+        return Guard("winner", "amber", again.value, f"{chosen}; run again on {on}, which do not bear it out: {found}.")
+    if tries > 1:
+        said = f"{chosen}; confirmed on {on} at try {tries}: {found}; the best of several tries is a choice again."
+        return Guard("winner", "amber", again.value, said)
+    return Guard("winner", "green", again.value, f"{chosen}; confirmed on {on}: {found}.")
 
 
 def chance_gain(log_speed_CS: Array) -> float:

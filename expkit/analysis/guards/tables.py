@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +46,8 @@ class Tables:
     metrics: Sequence[str] = ()
     """Names that one complete trial has recorded."""
     confirm_splits: Sequence[str] = ()
+    confirmation: Mapping[str, Any] = field(default_factory=dict)
+    """The record of the latest confirmation; empty where nothing was confirmed."""
     set_aside: Sequence[str] = ()
     plan_unreadable: str = ""
     silent: str = ""
@@ -161,8 +164,12 @@ class Tables:
         return {methods: len(found) for methods, found in points.items()}
 
     def confirmed(self) -> dict[str, Interval]:
-        """Speedup of each arm over the baseline in trials that confirm it on fresh seeds."""
-        again = [r for r in self.data.replicates if r.role == "confirm"]
+        """Speedup of each arm over the baseline in the latest confirmation, on its seeds alone.
+
+        What earlier ones have shown was known when it was begun, and may be why: their seeds are no longer fresh.
+        """
+        fresh = set(self.confirmation.get("seeds") or ())
+        again = [r for r in self.data.replicates if r.role == "confirm" and r.seed in fresh]
         base = [r for r in again if self.study.is_baseline(r.arm)]
         found = {}
         for arm in dict.fromkeys(r.arm for r in again if not self.study.is_baseline(r.arm)):
@@ -170,6 +177,12 @@ class Tables:
             pairs = time_pairs([r for r in again if r.arm == arm], own, self.study.clock)
             found[arm] = speedup.paired(pairs.base, pairs.arm, self.study.ci).ratio
         return found
+
+    def tries(self) -> dict[str, int]:
+        """How often each arm was confirmed, the latest confirmation included."""
+        records = [{one["arm"] for one in self.confirmation.get("arms") or ()}]
+        records += [set(former["arms"]) for former in self.confirmation.get("earlier") or ()]
+        return dict(Counter(arm for record in records for arm in record))
 
     def budgets(self) -> list[float]:
         """Scale-schedule ratios that every set of methods ran at."""
@@ -194,6 +207,7 @@ def tables(con: Views, data: Sweep, study: Study, info: TargetInfo, floor: Floor
         other_terms=other_terms,
         metrics=[row["name"] for row in con.rows(_METRICS_OF, [some.id, some.replicate])] if some else [],
         confirm_splits=sorted({split for one in opened for split in one.splits}),
+        confirmation=con.store.confirmation(data.name),
         set_aside=set_aside,
         plan_unreadable=plan,
         silent=git_silent(con, study.replicates),

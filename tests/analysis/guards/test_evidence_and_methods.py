@@ -50,6 +50,12 @@ def test_the_best_of_many_is_not_confirmed_by_having_won() -> None:
     assert again.sentence == (
         "Chosen as best of 3 arms; confirmed on 5 unseen seeds: x1.16 [1.10, 1.22] (n=5) (was x1.22)."
     )
+    not_so = evidence.winner(arms, table, 0.01, {"a": Interval(1.02, 0.99, 1.05, 5)})
+    assert (not_so.light, not_so.number) == ("amber", 1.02)
+    assert "which do not bear it out: x1.02" in not_so.sentence
+    second = evidence.winner(arms, table, 0.01, {"a": Interval(1.16, 1.1, 1.22, 5)}, {"a": 2})
+    assert second.light == "amber"
+    assert second.sentence.endswith("the best of several tries is a choice again.")
 
 
 def test_where_nobody_won_nothing_needs_to_be_confirmed() -> None:
