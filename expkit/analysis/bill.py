@@ -97,7 +97,9 @@ def _sentence(found: Cost) -> str:
     if not found.replicates:
         return ""
     hours = f"{_hours(found.wall_s)} of wall clock and {_hours(found.cpu_s)} of CPU time"
-    energy = f", {found.energy_kwh:.3g} kWh ({found.energy_source})" if found.energy_kwh is not None else ""
+    energy = (
+        f", {phrases.significant(found.energy_kwh)} kWh ({found.energy_source})" if found.energy_kwh is not None else ""
+    )
     price = f", {found.price:,.2f} at the rates of the sweep file" if found.price is not None else ""
     runs = phrases.count(found.replicates, "run")
     return f"This claim cost {runs}: {hours}{energy}{price}; failures, repeats and pilots are counted."

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from expkit.analysis import phrases
 from expkit.analysis.guards.tables import Tables
-from expkit.analysis.headline import noise_sentence
+from expkit.analysis.headline import by_verdict, credited_sentence, noise_sentence
 from expkit.analysis.model import Arm, Effect, Guard, MethodVerdict, VerdictBox
 from expkit.analysis.noise import Floor
 from expkit.analysis.study import Study
@@ -21,13 +21,14 @@ def verdict_box(
     headline: Sequence[str],
     clock_sentence: str,
 ) -> VerdictBox:
-    """The box of one sweep; it says the same as the headline, one field a part."""
+    """The box of one sweep; it says what the headline says, one field a part, and what that has no room for."""
     by_name = {guard.name: guard for guard in guards}
     fixed, not_fixed, unknown = _terms(looked, arms, by_name)
     return VerdictBox(
         scope=_scope(looked, arms, by_name),
         answer=headline[0] if headline else "",
         methods=tuple(_method(looked.study, looked.floor, one, guards) for one in effects),
+        further=_further(looked, arms, effects, guards),
         noise=noise_sentence(looked.study.clock, looked.floor),
         clock=clock_sentence,
         fixed=fixed,
@@ -47,6 +48,14 @@ def _scope(looked: Tables, arms: Sequence[Arm], guards: Mapping[str, Guard]) -> 
     part = "" if done == planned else f"; {done} of {phrases.count(planned, 'trial')} complete"
     on = f"On {where}: " if where else ""
     return f"{on}{phrases.count(len(arms), 'arm')} x {seeds} at equal budget{how}{part}."
+
+
+def _further(
+    looked: Tables, arms: Sequence[Arm], effects: Sequence[Effect], guards: Sequence[Guard]
+) -> tuple[str, ...]:
+    if any(guard.light == "red" for guard in guards) or not any(arm.complete for arm in arms):
+        return ()
+    return tuple(filter(None, (credited_sentence(looked.study, effects, looked.floor), *by_verdict(arms))))
 
 
 def _method(study: Study, floor: Floor, effect: Effect, guards: Sequence[Guard]) -> MethodVerdict:

@@ -135,8 +135,8 @@ def _range(part: Part) -> str:
     alone, last, whole = part.add_one_in.value, part.leave_one_out.value, part.shapley.value
     if alone is None or last is None:
         return ""
-    credit = f", its part of the whole x{whole:.2f}" if whole is not None else ""
-    return f" Alone x{alone:.2f}, on top of all others x{last:.2f}{credit}."
+    credit = f", its part of the whole {phrases.times(whole)}" if whole is not None else ""
+    return f" Alone {phrases.times(alone)}, on top of all others {phrases.times(last)}{credit}."
 
 
 def _in_one_number(aliased: Sequence[str]) -> str:

@@ -1,5 +1,7 @@
-"""The first thing a report says: at most six sentences in plain words, each with its numbers; one more where arms were
-confirmed."""
+"""The first thing a report says: at most three sentences in plain words, each with its numbers.
+
+What they have no room for stands in the verdict box: each method, all verdicts, what was fixed in advance.
+"""
 
 from __future__ import annotations
 
@@ -14,62 +16,52 @@ from expkit.analysis.study import Study
 
 SCOPE = "One workload, one machine: no claim beyond."
 FASTER = ("FASTER AND BETTER", "FASTER at equal quality")
+NAMED = 3
+"""Arms that the answer names with their numbers."""
 _ORDER = (
-    "BETTER at equal time", "FASTER, quality not established", "TRADE: faster, worse", "TRADE: slower, better",
+    *FASTER, "BETTER at equal time", "FASTER, quality not established", "TRADE: faster, worse", "TRADE: slower, better",
     "BETTER, time unresolved", "WORSE at equal time", "WORSE, time unresolved", "SLOWER", "SLOWER AND WORSE",
     "SLOWER, quality not established", "NO EFFECT", "NO TIME EFFECT, quality not established",
     "INCONCLUSIVE", "NO EFFECT BY CONSTRUCTION", "WITHHELD", "NO PAIRS", "FAILED",
 )  # fmt: skip
-"""Other verdicts, the most interesting first."""
+"""Verdicts, the most interesting first."""
 
 
 def headline(
     study: Study,
     arms: Sequence[Arm],
-    effects: tuple[Effect, ...],
+    effects: Sequence[Effect],
     floor: Floor,
     red: Sequence[Guard],
     target: TargetInfo,
-    clock_sentence: str,
     scope: str = SCOPE,
 ) -> tuple[str, ...]:
-    """What is faster at equal quality, what else was found, who earned it, the noise floor, the clock, the scope."""
+    """What is faster at equal quality, who earned it, and what that rests on."""
     judged = [a for a in arms if not a.baseline]
     if not arms and red:
         return (f"Headline withheld: {red[0].sentence}",)
     if not any(a.complete for a in arms):
         return ("No trial of this sweep is complete yet.",)
     if red:
-        withheld = f"Headline withheld: {red[0].sentence}"
         also = [f"Also red: {phrases.listing([g.name for g in red[1:]])}."] if red[1:] else []
-        return withheld, *also, clock_sentence, scope
-    lines = [_faster(judged), _others(judged), _credit(study, effects, floor), _terms(study, floor, target)]
-    if study.clock == "cpu_s" and "because" in clock_sentence:
-        lines.append(clock_sentence)
-    return (*[line for line in lines if line], scope)
+        return f"Headline withheld: {red[0].sentence}", *also, scope
+    rests = f"{_terms(study, floor, target)}; {scope[:1].lower()}{scope[1:]}"
+    return tuple(filter(None, (_answer(judged), credited_sentence(study, effects, floor), rests)))
 
 
-def _faster(arms: Sequence[Arm]) -> str:
-    found = sorted((a for a in arms if a.verdict in FASTER), key=lambda a: -(a.speedup.value or 0))
-    if not found:
-        return f"No combination of {len(arms)} is shown to be faster at equal quality."
-    best = [f"{a.label} {phrases.factor(a.speedup)}, {a.verdict}" for a in found[:2]]
-    more = f"; {len(found) - 2} more" if len(found) > 2 else ""
-    return f"Faster at no loss of quality: {len(found)} of {phrases.count(len(arms), 'arm')}: {'; '.join(best)}{more}."
-
-
-def _others(arms: Sequence[Arm]) -> str:
-    by_verdict: dict[str, list[str]] = {}
+def by_verdict(arms: Sequence[Arm]) -> tuple[str, ...]:
+    """A line a verdict, the most interesting first: `TRADE: faster, worse (2 arms): a and b.`"""
+    found: dict[str, list[str]] = {}
     for arm in arms:
-        if arm.verdict not in FASTER:
-            by_verdict.setdefault(arm.verdict, []).append(arm.label)
-    known = sorted(by_verdict, key=lambda v: _ORDER.index(v.partition(" (")[0]))
-    parts = [f"{v}: {phrases.listing(by_verdict[v], most=3)}" for v in known]
-    return f"{'; '.join(parts)}." if parts else ""
+        if not arm.baseline:
+            found.setdefault(arm.verdict, []).append(arm.label)
+    known = sorted(found, key=lambda verdict: _ORDER.index(verdict.partition(" (")[0]))
+    return tuple(f"{v} ({phrases.count(len(found[v]), 'arm')}): {phrases.listing(found[v])}." for v in known)
 
 
-def _credit(study: Study, effects: tuple[Effect, ...], floor: Floor) -> str:
-    time, quality = strongest(effects, floor)
+def credited_sentence(study: Study, effects: Sequence[Effect], floor: Floor) -> str:
+    """Which method does most to time, and which to quality; empty where no effect is there."""
+    time, quality = strongest(tuple(effects), floor)
     parts = []
     if time is not None:
         kind = "faster" if (time.time.value or 1) > 1 else "slower"
@@ -83,6 +75,27 @@ def _credit(study: Study, effects: tuple[Effect, ...], floor: Floor) -> str:
     return f"Strongest main effects, averaged over all contexts: {'; '.join(parts)}."
 
 
+def _answer(arms: Sequence[Arm]) -> str:
+    found = sorted((a for a in arms if a.verdict in FASTER), key=lambda a: -(a.speedup.value or 0))
+    if not found:
+        return _none(arms)
+    shown = found if len(found) <= NAMED + 1 else found[:NAMED]
+    named = [f"{a.label} {phrases.factor(a.speedup)}{' and better' if a.verdict == FASTER[0] else ''}" for a in shown]
+    more = [f"{len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    are = "is" if len(found) == 1 else "are"
+    of = phrases.count(len(arms), "arm")
+    return f"{len(found)} of {of} {are} faster at no loss of quality: {phrases.listing([*named, *more])}."
+
+
+def _none(arms: Sequence[Arm]) -> str:
+    timed = [a for a in arms if a.time_class]
+    said = f"No combination of {len(arms)} is shown to be faster at equal quality"
+    if not timed:
+        return f"{said}."
+    first = max(timed, key=lambda a: a.speedup.value or 0)
+    return f"{said}; the fastest, {first.label}, is {phrases.factor(first.speedup)}: {first.verdict}."
+
+
 def _signed(study: Study) -> str:
     return " (more is better)" if study.mode == "max" else ", sign turned so that more is better"
 
@@ -92,8 +105,8 @@ def _terms(study: Study, floor: Floor, target: TargetInfo) -> str:
     pairs = f"({phrases.on_clock(study.clock)}, {phrases.count(floor.pairs, 'A/A pair')})"
     said = f"{eps} {pairs}"
     if target.value is not None and target.exploratory:
-        return f"{said}; TARGET SET AFTER DATA: exploratory."
-    return f"{said}; equal quality means not worse by {study.delta:g} of {study.metric}."
+        return f"{said}; TARGET SET AFTER DATA: exploratory"
+    return f"{said}; equal quality means not worse by {study.delta:g} of {study.metric}"
 
 
 def noise_sentence(clock: str, floor: Floor) -> str:

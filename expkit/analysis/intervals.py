@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from expkit.analysis import phrases
 from expkit.analysis.estimates import Interval, Pooling
 
 HOMOGENEITY_P = 0.01
@@ -96,10 +97,10 @@ def pooling(values_CS: ArrayLike, points: Sequence[Hashable] = ()) -> Pooling:
     if not df:
         return Pooling(sentence="Each arm has an error of its own: no parameter point has two arms.")
     sd, p = math.sqrt(float((residuals**2).sum()) / df), bartlett_p(residuals)
-    test = f"(Bartlett's test, p = {p:.2g})"
+    test = f"(Bartlett's test, p = {phrases.significant(p, 2)})"
     if p < HOMOGENEITY_P:
         return Pooling(False, sd, df, p, f"Each arm has an error of its own: the arms' spreads differ {test}.")
-    shared = f"One error is pooled over all arms: SD {100 * sd:.2g} % of a time, {df} degrees of freedom"
+    shared = f"One error is pooled over all arms: SD {phrases.share(sd)} of a time, {df} degrees of freedom"
     return Pooling(True, sd, df, p, f"{shared}; the arms' spreads do not differ {test}.")
 
 

@@ -230,6 +230,8 @@ class VerdictBox:
     answer: str = ""
     """The first sentence of the headline: what is faster at equal quality, or why nothing is said."""
     methods: tuple[MethodVerdict, ...] = ()
+    further: tuple[str, ...] = ()
+    """What the headline has no room for: who earned it, then the arms of each verdict. Empty where it is withheld."""
     noise: str = ""
     clock: str = ""
     fixed: tuple[str, ...] = ()
@@ -313,6 +315,7 @@ class Summary:
     provenance: Mapping[str, Any]
     sql: Mapping[str, str]
     headline: tuple[str, ...]
+    """At most three sentences."""
     withheld: tuple[str, ...] = ()
     """Names of the red guards; not empty where the headline is withheld."""
     equal_quality: tuple[EqualQuality, ...] = ()

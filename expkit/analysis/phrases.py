@@ -1,4 +1,8 @@
-"""Numbers as the sentences of a report write them; never `nan`, and no digit that the interval does not carry."""
+"""Numbers as the sentences of a report write them; never `nan`, and no digit that the interval does not carry.
+
+A measured number without an interval has a fixed count of figures, trailing zeros kept, by `significant`; what somebody
+set, such as a margin or a level, stands as it was written.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ def factor(ratio: Interval) -> str:
     if ratio.value is None:
         return "no ratio"
     if ratio.lo is None or ratio.hi is None:
-        return f"x{_plain(ratio.value, 2)} (n={ratio.n}, no interval)"
+        return f"{times(ratio.value)} (n={ratio.n}, no interval)"
     digits = _digits(ratio.hi - ratio.lo, least=2)
     ends = f"[{_plain(ratio.lo, digits)}, {_plain(ratio.hi, digits)}]"
     return f"x{_plain(ratio.value, digits)} {ends} (n={ratio.n})"
@@ -50,25 +54,43 @@ def difference(change: Interval) -> str:
 
 
 def percent(log_ratio: float) -> str:
-    """A size in log-time as a share: 0.0198 -> `2 %`."""
+    """A size in log-time as a share: 0.0198 -> `2.0 %`."""
     return share(math.expm1(min(log_ratio, 50)))
 
 
 def share(part: float) -> str:
-    """Two significant figures, whole from ten on: 0.0213 -> `2.1 %`, 4.1 -> `410 %`."""
-    if abs(part) >= 1e6:
-        return f"{part:.2g}-fold"
-    return f"{100 * part:.2g} %" if abs(part) < 0.1 else f"{100 * part:,.0f} %"
+    """Two figures, whole from ten on: 0.0198 -> `2.0 %`, 4.1 -> `410 %`; rounding of a clock is `< 0.001 %`."""
+    if 0 < abs(part) < 1e-5:
+        return "< 0.001 %"
+    return f"{significant(100 * part, 2)} %" if abs(part) < 1e6 else f"{significant(part, 2)}-fold"
 
 
 def seconds(value: float) -> str:
-    """`12.3 s`, three significant digits."""
-    return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+    """`12.3 s`, `1.90 s`."""
+    return f"{significant(value)} s"
 
 
 def quality(value: float) -> str:
-    """A value of a metric to four significant digits: `0.8412`."""
-    return f"{value:.4g}"
+    """A value of a metric: `0.8412`, `0.8000`."""
+    return significant(value, 4)
+
+
+def times(ratio: float) -> str:
+    """A ratio without its interval: `x1.20`, `x0.953`."""
+    return f"x{significant(ratio)}"
+
+
+def significant(value: float, figures: int = 3) -> str:
+    """So many figures, trailing zeros kept and no digit of a whole number dropped: `1.90`, `0.0412`, `12,345`.
+
+    `1.90e-07` below 1e-4 and from 1e9 on, `0` for zero, `not a number` for nan and inf.
+    """
+    if not math.isfinite(value):
+        return "not a number"
+    exponent = int(f"{value:.{figures - 1}e}".partition("e")[2])  # after rounding: 9.996 is 10.0
+    if value and not -4 <= exponent < 9:
+        return f"{value:.{figures - 1}e}"
+    return f"{value:,.{max(0, figures - 1 - exponent)}f}" if value else "0"
 
 
 def count(number: int, noun: str) -> str:
@@ -77,10 +99,10 @@ def count(number: int, noun: str) -> str:
 
 
 def listing(names: Sequence[str], most: int = 6) -> str:
-    """`a, b and c`; from the seventh on only how many more there are."""
-    shown = list(names[:most])
-    if len(names) > most:
-        return f"{', '.join(shown)} and {len(names) - most} more"
+    """`a, b and c`; of more than so many and one the first, and how many more there are."""
+    shown = list(names[: most + (len(names) == most + 1)])  # the one would take no more room than `1 more`
+    if len(names) > len(shown):
+        return f"{', '.join(shown)} and {len(names) - len(shown):,} more"
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else "".join(shown)
 
 
@@ -92,9 +114,9 @@ def _digits(width: float, least: int) -> int:
 
 
 def _plain(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}" if abs(value) < 1e6 else f"{value:.3g}"
+    return f"{value:.{digits}f}" if abs(value) < 1e6 else significant(value)
 
 
 def _signed(value: float, digits: int) -> str:
-    text = f"{value:+.{digits}f}" if abs(value) < 1e6 else f"{value:+.3g}"
+    text = f"{value:+.{digits}f}" if abs(value) < 1e6 else f"{value:+.2e}"
     return f"+{text[1:]}" if float(text) == 0 else text

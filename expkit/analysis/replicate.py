@@ -13,6 +13,8 @@ from expkit.store.records import CONTENTION_RATIO
 
 NOT_OWN_WORK = ("resumed", "shared")
 """Reasons that spoil every clock: the trial did not do all its work at one go, or not alone."""
+LOST = ("failed", "diverged", "lost", "interrupted")
+"""States that end without a result, whether or not it will be tried again."""
 _SET_END = re.compile(r" (?![^\[]*\])")
 _PARAMETER = re.compile(r" (?=[^\s=\[{]+=)(?![^\[]*\])")
 _PLUS = re.compile(r"\+(?![^\[]*\])")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from expkit.analysis import phrases
 from expkit.analysis.comparisons import Steadiness
 from expkit.analysis.intervals import Array
 from expkit.analysis.load import Sweep
@@ -91,7 +92,8 @@ def _sentence(trials: int, known: list[float], warm_up: float | None, share: flo
     of = f"{len(known)} of {trials} baseline trials come to a steady state"
     if warm_up == 0:
         return f"{of}, from their first step on."
-    return f"{of}, after {warm_up:.3g} s ({100 * share:.2g} % of training) of warm-up, which is in their times."
+    took = f"{phrases.seconds(warm_up)} ({phrases.share(share)} of training)"
+    return f"{of}, after {took} of warm-up, which is in their times."
 
 
 def _noise(logs: Array) -> float:

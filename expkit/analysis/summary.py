@@ -27,7 +27,7 @@ from expkit.analysis.load import Settings, Sweep, Views, load, recorded_metrics,
 from expkit.analysis.model import SCHEMA_VERSION, Confirmation, Failure, Noise, Summary, TrialRow
 from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
-from expkit.analysis.replicate import Replicate, split_arm
+from expkit.analysis.replicate import LOST, Replicate
 from expkit.analysis.reproduce import confirmed, statements
 from expkit.analysis.study import COMPARED, Study
 from expkit.analysis.terms import Asked
@@ -35,7 +35,6 @@ from expkit.store.layout import Layout
 
 CLOCKS = ("train_s", "cpu_s")
 _PARTS = ("data_wait_s", "forward_s", "backward_s", "optimizer_s", "algorithms_s")
-_LOST = ("failed", "diverged", "lost", "interrupted")
 
 
 def summarise(
@@ -70,14 +69,14 @@ def summarise(
 
 
 def _with_confirmation(summary: Summary, found: Confirmation | None) -> Summary:
-    """With what fresh seeds said, told right after what the sweep's own seeds did."""
+    """With what fresh seeds said, told right after what the sweep's own seeds did, in the place of who earned it."""
     if found is None:
         return summary
     first, *rest = summary.headline
-    said = [found.headline] if found.headline else []
-    base = next((split_arm(arm.label)[0] for arm in summary.arms if arm.baseline), "none")
-    sql = {**summary.sql, "confirmed": confirmed(summary.sweep, base, found.clock, found.seeds)}
-    return dataclasses.replace(summary, headline=(first, *said, *rest), confirmation=found, sql=sql)
+    said = (first, found.headline, *rest[-1:]) if found.headline else summary.headline
+    bases = [arm.label for arm in summary.arms if arm.baseline]
+    sql = {**summary.sql, "confirmed": confirmed(summary.sweep, bases, found.clock, found.seeds)}
+    return dataclasses.replace(summary, headline=said, confirmation=found, sql=sql)
 
 
 def summary_to_json(summary: Summary) -> dict[str, Any]:
@@ -94,7 +93,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
     judged = arms(study, floor, red)
     effects, credit = credited(study, floor)
     scope = next((g.sentence for g in found if g.name == "scope" and g.checked), SCOPE)
-    said = headline(study, judged, effects, floor, red, info, clock_sentence, scope)
+    said = headline(study, judged, effects, floor, red, info, scope)
     states = Counter(r.state for r in study.replicates)
     return Summary(
         schema_version=SCHEMA_VERSION,
@@ -119,7 +118,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
         curves=tuple(c for a, members in study.by_arm.items()
                      if (c := curve(a, study.metric, members, data.series, study.ci)) is not None),
         guards=found,
-        failures=tuple(_failure(r) for r in data.replicates if r.state in _LOST),
+        failures=tuple(_failure(r) for r in data.replicates if r.state in LOST),
         trials=tuple(_trial_row(r) for r in data.replicates),
         provenance=_provenance(con, data, looked.silent),
         sql=statements(data.name, study),

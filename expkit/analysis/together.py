@@ -80,8 +80,8 @@ def _said(name: Name, time: Axis, joint: Joint) -> str:
         return ""
     how = "add to each other" if beyond > 1 else "overlap"
     return (
-        f"{name[0]} and {name[1]} {how}: together x{singles * beyond:.2f}, "
-        f"the product of the two alone would be x{singles:.2f}."
+        f"{name[0]} and {name[1]} {how}: together {phrases.times(singles * beyond)}, "
+        f"the product of the two alone would be {phrases.times(singles)}."
     )
 
 
@@ -142,7 +142,11 @@ def _sentence(study: Study, axis: Axis) -> str:
         return f"Exact, from all {len(cells)} arms of a full grid over {phrases.count(seeds, 'seed')}.{lone}{idle}"
     if axis.shares.basis == "least squares":
         p = axis.shares.lack_of_fit_p
-        doubt = f" The arms contradict that (lack of fit, p = {p:.2g})." if p is not None and p < CONTRADICTED else ""
+        doubt = (
+            f" The arms contradict that (lack of fit, p = {phrases.significant(p, 2)})."
+            if p is not None and p < CONTRADICTED
+            else ""
+        )
         known = int(np.isfinite(axis.table.values_CS).any(axis=1).sum())
         part = f"{known} of {full} arms" if full > known else f"{full} arms of which some trials are missing"
         return f"By least squares from {part}, assuming no three-way interactions.{doubt}{idle}"

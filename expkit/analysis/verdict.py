@@ -103,10 +103,10 @@ def verdict(arm: Evidence) -> Verdict:
         return Verdict(WITHHELD, reason)
     assert arm.eps is not None
     speed, worth = time_class(arm.speedup, arm.eps), quality_class(arm.quality, arm.delta)
-    equal = f" Some of its methods did nothing: it equals {arm.equals}." if arm.equals else ""
+    equal = f"; some of its methods did nothing, so it equals {arm.equals}" if arm.equals else ""
     label = TABLE[speed][worth]
     bound = f" (bounded by {phrases.percent(arm.eps)})" if label == "NO EFFECT" else ""
-    return Verdict(f"{label}{bound}", f"{_time(arm, speed)}; {_quality(arm)}.{equal}", speed, worth)
+    return Verdict(f"{label}{bound}", f"{_time(arm, speed)}; {_quality(arm)}{equal}.", speed, worth)
 
 
 def time_class(speedup: Interval, eps: float) -> str:

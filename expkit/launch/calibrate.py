@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from expkit.analysis import phrases
 from expkit.analysis.reference_time import Timed
 from expkit.errors import EnvironmentFault, UsageError
 from expkit.store.atomic import write_json
@@ -42,7 +43,7 @@ class Calibration:
         timed = Timed(self.wall_s, self.cpu_s, self.mad_s, self.rounds)
         found = []
         if timed.spread > STEADY:
-            found.append(f"rounds differ by {100 * timed.spread:.2g} %")
+            found.append(f"rounds differ by {phrases.share(timed.spread)}")
         if self.wall_s > CONTENDED * self.cpu_s / self.threads:
             found.append(f"wall over CPU time is {self.wall_s * self.threads / self.cpu_s:.2f}")
         return found

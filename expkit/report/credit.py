@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from expkit.analysis.contributions import Interaction, Levels, Part, Waterfall
 from expkit.analysis.model import Effect, Interval, Summary
+from expkit.analysis.phrases import significant
 from expkit.report.blocks import Block, Cell, Column, Table, Text
 from expkit.report.numbers import cell, fixed, interval, level, metric_name, quality_decimals, ratio_cell, unique
 
@@ -176,8 +177,8 @@ def _unreplicated(summary: Summary) -> list[Block]:
     return [
         Text(
             f"One seed, so the {one.effects} effects on {one.axis} are each other's yardstick (Lenth): pseudo standard "
-            f"error {one.pse:.3g}, margin {one.margin:.3g} for one effect and {one.simultaneous:.3g} for the largest "
-            f"of all{' in log-time' if one.axis == 'time' else ''}.",
+            f"error {significant(one.pse)}, margin {significant(one.margin)} for one effect and "
+            f"{significant(one.simultaneous)} for the largest of all{' in log-time' if one.axis == 'time' else ''}.",
             note=True,
         )
         for one in summary.credit.unreplicated

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from expkit.analysis.model import Interval, Summary
+from expkit.analysis.phrases import significant
 from expkit.report.blocks import ABSENT, Cell, Tone
 
 DASH = "–"
@@ -21,11 +22,10 @@ def fixed(value: float | None, decimals: int, *, signed: bool = False) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Three figures or so, whole above a hundred: `0.413`, `4.13`, `41.3`, `413`."""
+    """Three figures, whole above a hundred, as sentences write them: `0.413`, `4.13`, `41.3`, `413`."""
     if value is None or not math.isfinite(value):
         return DASH
-    size = abs(value)
-    return fixed(value, 3 if size < 1 else 2 if size < 10 else 1 if size < 100 else 0)
+    return significant(value).replace("-", "−")
 
 
 def interval(it: Interval, decimals: int, *, signed: bool = False) -> str:

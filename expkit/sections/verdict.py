@@ -1,4 +1,4 @@
-"""The verdict box: what to take away, in sentences, and what those rest on."""
+"""The verdict box: what to take away, in three sentences at most, then what those have no room for and rest on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from expkit.report.numbers import better_if, count, progress
 from expkit.report.section import Section
 
 DIRECTION = "Speedup = baseline time / arm time; more than one is faster."
+MOST_METHODS = 6
+"""That have a line each; the section on effects has all."""
 
 
 @dataclass(frozen=True)
 class Verdict(Section):
-    """Headline sentences, where the target came from, which clock ran, which way is better."""
+    """Headline sentences, each method and verdict, where the target came from, which clock ran, which way is better."""
 
     title: ClassVar[str] = "Verdict"
     order: ClassVar[int] = 10
@@ -25,6 +27,8 @@ class Verdict(Section):
     def blocks(self, summary: Summary) -> Sequence[Block]:
         lines = summary.headline or (_nothing(summary),)
         notes = (
+            *summary.box.further,
+            *_methods(summary),
             summary.box.scope,
             summary.target.sentence,
             _terms(summary.box),
@@ -32,8 +36,18 @@ class Verdict(Section):
             f"{DIRECTION} {summary.metric}: {better_if(summary)}.",
         )
         running = [Text(_running(summary))] if summary.running else []
-        said = {"", *lines}  # the headline has the clock's sentence where the clock is news
+        said = {"", *lines}  # who earned it stands in the headline, where no confirmation has its place
         return [*running, Verdicts(lines, tuple(note for note in notes if note not in said))]
+
+
+def _methods(summary: Summary) -> list[str]:
+    """A line a method where the headline is not withheld."""
+    box = summary.box
+    if not box.further:
+        return []
+    shown = [f"{one.method}: {one.verdict}. {one.sentence}" for one in box.methods[:MOST_METHODS]]
+    more = len(box.methods) - len(shown)
+    return [*shown, f"{count(more, 'more method')}: under What each method does."] if more > 0 else shown
 
 
 def _terms(box: VerdictBox) -> str:

@@ -1,4 +1,4 @@
-"""The SQL of the larger table macros: time to target, speedups, aligned series. Formulas as in `expkit.analysis`.
+"""The SQL of the larger table macros: times to target, timings, speedups, series. Formulas as in `expkit.analysis`.
 
 In a macro a bare name that is one of its parameters means the parameter, so columns of that name are qualified.
 """
@@ -85,21 +85,36 @@ def _geometric_mean(times: str) -> str:
     return f"CASE len({times}) WHEN 0 THEN NULL WHEN 1 THEN {times}[1] ELSE exp({logs} / len({times})) END"
 
 
+TIMINGS = f"""
+  WITH timed AS (
+    SELECT p.arm, p.role, p.block, p.id, p.replicate, x.seed, x.status, coalesce(x.setting, '') AS setting,
+      CASE WHEN s.exclusive THEN coalesce(x.driver, '') ELSE '' END AS driver,
+      torn.id IS NULL OR x.status IS DISTINCT FROM 'complete' AS readable,
+      CASE WHEN (clock IN {AXES}) IS NOT true
+        THEN error('unknown clock ' || {_shown("clock")} || '; there are: {", ".join(AXES)}')
+        WHEN clock = 'train_s' THEN x.train_s WHEN clock = 'cpu_s' THEN x.cpu_s
+        WHEN clock = 'wall_s' THEN x.wall_s END AS seconds,
+      list_has_any(x.timing_reasons, ['resumed', 'shared']) AND clock IN {_SECONDS} AS not_own_work,
+      coalesce({_CONTENDED}, false) AND clock IN ('train_s', 'wall_s') AS contended, x.timing_reasons AS reasons
+    FROM _sweep_trials p LEFT JOIN _sweeps s ON s.sweep = p.sweep LEFT JOIN _trials x USING (id, replicate)
+      LEFT JOIN _torn torn USING (id, replicate)
+    WHERE p.sweep = sweep
+  )
+  SELECT arm, role, block, id, replicate, seed, status, setting, driver, readable,
+    CASE WHEN isfinite(seconds) AND seconds > 0 THEN seconds END AS t,
+    CASE WHEN NOT readable THEN 'with a metrics file that cannot be read'
+      WHEN not_own_work THEN CASE WHEN list_contains(reasons, 'resumed') THEN 'resumed' ELSE 'shared' END
+      WHEN contended THEN 'contention' END AS spoilt
+  FROM timed"""
+"""Reasons are those of `analysis.replicate`'s `why_not`, sessions (setting, driver) those of its `session`."""
+
 SPEEDUPS = f"""
   WITH times AS (
     SELECT * FROM time_to_target(metric, target, mode := mode, rule := rule, clock := clock)
   ), replicates AS (
-    SELECT p.arm, p.role, p.block, p.id, p.replicate, x.seed, x.status, coalesce(x.setting, '') AS setting,
-      CASE WHEN s.exclusive THEN coalesce(x.driver, '') ELSE '' END AS driver,
-      CASE WHEN x.status = 'complete' THEN nullif(m.t, 0) END AS t,
-      CASE WHEN x.status IS DISTINCT FROM 'complete' THEN coalesce(x.status, 'pending')
-        WHEN torn.id IS NOT NULL THEN 'with a metrics file that cannot be read'
-        WHEN clock IN {_SECONDS} AND list_contains(x.timing_reasons, 'resumed') THEN 'resumed'
-        WHEN clock IN {_SECONDS} AND list_contains(x.timing_reasons, 'shared') THEN 'shared'
-        WHEN clock IN ('train_s', 'wall_s') AND coalesce({_CONTENDED}, false) THEN 'contention' END AS why
-    FROM _sweep_trials p LEFT JOIN _sweeps s ON s.sweep = p.sweep LEFT JOIN _trials x USING (id, replicate)
-      LEFT JOIN times m USING (id, replicate) LEFT JOIN _torn torn USING (id, replicate)
-    WHERE p.sweep = sweep
+    SELECT r.* EXCLUDE (t, readable, spoilt), CASE WHEN r.status = 'complete' THEN nullif(m.t, 0) END AS t,
+      CASE WHEN r.status IS DISTINCT FROM 'complete' THEN coalesce(r.status, 'pending') ELSE r.spoilt END AS why
+    FROM timings(sweep, clock := clock) r LEFT JOIN times m USING (id, replicate)
   ), baselines AS (
     SELECT block, setting, driver, list(t ORDER BY id, replicate) AS ts
     FROM replicates WHERE role IN ('baseline', 'repeat') AND why IS NULL GROUP BY ALL

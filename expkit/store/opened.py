@@ -111,12 +111,12 @@ class Opened:
 
 
 _NEEDED_BY = {
-    "_trials": {"trials", "algorithms", "speedups", "curve", "aligned"},
+    "_trials": {"trials", "algorithms", "timings", "speedups", "curve", "aligned"},
     "_params": {"params"},
     "_events": {"events", "artifacts"},
     "_notes": {"notes"},
-    "_sweeps": {"sweeps", "speedups"},
-    "_sweep_trials": {"sweep_trials", "speedups"},
+    "_sweeps": {"sweeps", "timings", "speedups"},
+    "_sweep_trials": {"sweep_trials", "timings", "speedups"},
 }
 """Which words of a query need which table. Names cannot hide: functions that run SQL given as text are refused."""
 

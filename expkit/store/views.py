@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from expkit.store.macros import ALIGNED, SPEEDUPS, TIME_TO_TARGET
+from expkit.store.macros import ALIGNED, SPEEDUPS, TIME_TO_TARGET, TIMINGS
 from expkit.store.metrics import SCHEMA
 from expkit.store.records import CLOCKS
 
@@ -159,6 +159,17 @@ VIEWS = (
         TIME_TO_TARGET,
         "metric, target, mode := 'max', rule := 'sustained', clock := 'train_s'",
         "'eval/accuracy', 0.8",
+    ),
+    View(
+        "timings",
+        ("arm", "role", "block", "id", "replicate", "seed", "status", "setting", "driver", "readable", "t", "spoilt"),
+        "Which times of a sweep may be compared, a row a replicate: whole runs on one clock (train_s, cpu_s, wall_s), "
+        "within one setting and driver. What spoils a time is said and the time still shown.",
+        "SELECT arm, count(*) AS compared, exp(avg(ln(t))) AS seconds FROM timings('ablate') "
+        "WHERE status = 'complete' AND spoilt IS NULL GROUP BY arm",
+        TIMINGS,
+        "sweep, clock := 'train_s'",
+        "'ablate'",
     ),
     View(
         "speedups",

@@ -42,8 +42,8 @@ def test_hits_are_counted_over_all_that_ended_and_misses_name_their_horizon() ->
     }
     primary = found["interpolated", None]
     assert (primary.hits, primary.n, primary.median_s, primary.censored_at_s) == (2, 4, None, 4)
-    assert primary.text == "> 4 s (2/4)"
-    assert [found["interpolated", share].text for share in (0.9, 0.99)] == ["3.25 s (3/4)", "> 4 s (2/4)"]
+    assert primary.text == "> 4.00 s (2/4)"
+    assert [found["interpolated", share].text for share in (0.9, 0.99)] == ["3.25 s (3/4)", "> 4.00 s (2/4)"]
     assert set(found) == {
         (r, None) for r in ("first", "sustained", "interpolated", "to_end", "median3", "endpoint")
     } | {
@@ -58,7 +58,7 @@ def test_rules_that_do_not_interpolate_take_the_evaluation_s_own_time() -> None:
     }
     assert (times["first"].median_s, times["sustained"].median_s) == (3, 3)
     assert times["interpolated"].median_s == pytest.approx(2.5)
-    assert times["interpolated"].text == "2.5 s (1/1)"
+    assert times["interpolated"].text == "2.50 s (1/1)"
 
 
 def test_a_resumed_trial_counts_as_a_hit_but_its_time_does_not() -> None:

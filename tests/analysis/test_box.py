@@ -37,7 +37,7 @@ def test_the_box_of_a_clean_sweep(made: Synthetic) -> None:
     }
     assert box.methods[1].sentence.startswith("x1.2")
     assert "averaged over 2 contexts." in box.methods[1].sentence
-    assert box.fixed == ("the target 0.8", "5 seeds, eval/accuracy and its margin of 0.005")
+    assert box.fixed == ("the target 0.8000", "5 seeds, eval/accuracy and its margin of 0.005")
     assert box.not_fixed == ("which of 3 arms to put forward",)
     assert box.unknown == ()
     data = json.loads(json.dumps(summary_to_json(found), allow_nan=False))["box"]
@@ -45,7 +45,7 @@ def test_the_box_of_a_clean_sweep(made: Synthetic) -> None:
     text = " ".join(to_plain(make_page(found)).split())
     assert box.scope in text
     assert (
-        "Fixed in advance: the target 0.8 and 5 seeds, eval/accuracy and its margin of 0.005; "
+        "Fixed in advance: the target 0.8000 and 5 seeds, eval/accuracy and its margin of 0.005; "
         "not fixed: which of 3 arms to put forward." in text
     )
 

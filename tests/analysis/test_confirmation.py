@@ -70,6 +70,7 @@ def test_intervals_hold_together_and_p_values_are_holms(found: tuple[Path, Summa
 
 def test_the_report_tells_both_after_the_first_sentence(found: tuple[Path, Summary]) -> None:
     root, summary = found
+    assert len(summary.headline) == 3
     assert summary.headline[1].startswith("Chosen out of 3 arms and run again on 4 fresh seeds: label_smoothing x1.1")
     assert "(was x1.13), FASTER" in summary.headline[1]
     page = to_markdown(make_page(summary))

@@ -54,7 +54,7 @@ def looked_at(found: Summary) -> None:
                      *(e.sentence for e in found.effects), *(n.sentence for n in found.noise)):  # fmt: skip
         assert sentence.rstrip().endswith(".")
         assert not {"nan", "inf", "None"} & set(sentence.replace("[", " ").replace("x", " ").split())
-    assert 1 <= len(found.headline) <= 6
+    assert 1 <= len(found.headline) <= 3
 
 
 def arm(found: Summary, label: str) -> Arm:
@@ -87,7 +87,7 @@ def test_a_complete_sweep(whole: Path) -> None:
     assert not found.running
     assert found.states == {"complete": 25}
     assert found.withheld == ()
-    assert found.headline[-1] == "One workload, one machine: no claim beyond."
+    assert found.headline[-1].endswith("; one workload, one machine: no claim beyond.")
     effect = {e.method: e for e in found.effects}
     assert effect["progressive_resizing"].resolved_time
     assert effect["progressive_resizing"].contexts == 2
@@ -98,34 +98,6 @@ def test_a_complete_sweep(whole: Path) -> None:
     assert len(found.trials) == 25
     assert found.trials[0].command == f"expkit rerun {found.trials[0].id} --verify"
     assert set(found.rho) == {"train_s", "cpu_s", "eval/accuracy"}
-
-
-def test_every_number_is_reached_by_its_sql(whole: Path) -> None:
-    found = read(whole)
-    with connect(whole) as con:
-        speedups = {r["arm"]: r for r in con.rows(found.sql["speedup"])}
-        quality = {r["arm"]: r for r in con.rows(found.sql["quality"])}
-        targets = {r["arm"]: r for r in con.rows(found.sql["time_to_target"])}
-        noise = con.rows(found.sql["noise"])[0]
-        fastest = con.rows(found.sql["fastest"])[0]["arm"]
-        assert {r["state"]: r["n"] for r in con.rows(found.sql["states"])} == found.states
-        assert con.rows(found.sql["failures"]) == []
-        curve = con.rows(found.sql["curve"])
-        effects = con.rows(found.sql["effects"])
-        credit = con.rows(found.sql["effects_quality"])
-    for a in found.arms:
-        interpolated = next(t for t in a.target_times if t.rule == "interpolated" and t.share is None)
-        assert targets[a.label]["median_s"] == pytest.approx(interpolated.median_s)
-        assert targets[a.label]["hits"] == interpolated.hits
-        if not a.baseline:
-            assert speedups[a.label]["speedup"] == pytest.approx(a.speedup.value)
-            assert quality[a.label]["difference"] == pytest.approx(a.quality_difference.value)
-    assert fastest == max((a for a in found.arms if not a.baseline), key=lambda a: a.speedup.value or 0).label
-    assert noise["ratio"] == pytest.approx(found.noise[0].ratio.value)
-    assert [r["speedup"] for r in effects] == pytest.approx([e.time.value for e in found.effects])
-    assert [r["difference"] for r in credit] == pytest.approx([e.quality.value for e in found.effects])
-    drawn = next(c for c in found.curves if c.arm == "ema")
-    assert [r["mean"] for r in curve if r["arm"] == "ema"] == pytest.approx(list(drawn.mean))
 
 
 def test_the_macro_and_the_function_agree_on_time_to_target(tmp_path: Path) -> None:
@@ -224,7 +196,7 @@ def test_contention_switches_to_cpu_time_where_one_thread_did_the_work(tmp_path:
     shared = {"timing_valid": False, "timing_reasons": ("contention",), "wall_per_cpu": 1.6}
     found = summary_of(tmp_path / "one", when(shared, "ema", 18))
     assert (found.clock, found.clock_requested) == ("cpu_s", "train_s")
-    assert found.clock_sentence in found.headline
+    assert found.clock_sentence == found.box.clock
     assert arm(found, "ema").pairs == 5
     assert (arm(found, "ema").other_clock, arm(found, "ema").speedup_other_clock.n) == ("train_s", 4)
     assert guard(found, "contention").light == "amber"

@@ -30,7 +30,7 @@ EXPECTED = {
     ("FASTER", "undecided"): "FASTER, quality not established",
     ("FASTER", "worse"): "TRADE: faster, worse",
     ("SAME", "better"): "BETTER at equal time",
-    ("SAME", "equal or not worse"): "NO EFFECT (bounded by 2 %)",
+    ("SAME", "equal or not worse"): "NO EFFECT (bounded by 2.0 %)",
     ("SAME", "undecided"): "NO TIME EFFECT, quality not established",
     ("SAME", "worse"): "WORSE at equal time",
     ("SLOWER", "better"): "TRADE: slower, better",
@@ -58,14 +58,14 @@ def ask(**changes: object) -> Verdict:
 def test_the_sixteen_combinations(speed: str, worth: str) -> None:
     found = ask(speedup=TIMES[speed], quality=QUALITIES[worth])
     assert (found.label, found.time_class, found.quality_class) == (EXPECTED[speed, worth], speed, worth)
-    assert TABLE[speed][worth] == found.label.removesuffix(" (bounded by 2 %)")
+    assert TABLE[speed][worth] == found.label.removesuffix(" (bounded by 2.0 %)")
     assert "n=5" in found.sentence
     assert "nan" not in found.sentence
 
 
 def test_a_sentence_has_the_numbers() -> None:
     assert ask().sentence == (
-        "x1.10 [1.05, 1.15] (n=5) in CPU time: faster beyond the noise floor of 2 %; "
+        "x1.10 [1.05, 1.15] (n=5) in CPU time: faster beyond the noise floor of 2.0 %; "
         "eval/accuracy +0.020 [+0.010, +0.030] (n=5): better."
     )
 

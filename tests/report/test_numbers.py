@@ -42,7 +42,16 @@ def test_fixed(value: float | None, decimals: int, signed: bool, text: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.4134, "0.413"), (4.134, "4.13"), (41.34, "41.3"), (413.4, "413"), (None, "–")]
+    ("value", "text"),
+    [
+        (0.04134, "0.0413"),
+        (0.4134, "0.413"),
+        (-4.1, "−4.10"),
+        (4.134, "4.13"),
+        (41.34, "41.3"),
+        (413.4, "413"),
+        (None, "–"),
+    ],
 )
 def test_seconds(value: float | None, text: str) -> None:
     assert seconds(value) == text

@@ -86,7 +86,8 @@ def setup(arms: Mapping[str, Beside], base_s: float | None, eps: float | None) -
     arm = max(moved, key=lambda name: moved[name])
     one = known[arm]
     own = f"{phrases.seconds(base_s)} baseline, {phrases.seconds(base_s + one.seconds)} {arm}"
-    said = f"Setup excluded: {own}; including it x{one.included:.3g} (without x{one.billed:.3g})."
+    ratios = f"including it {phrases.times(one.included or 1)} (without {phrases.times(one.billed or 1)})"
+    said = f"Setup excluded: {own}; {ratios}."
     light: Light = "amber" if moved[arm] > max(NOTABLE, eps or 0.0) else "green"
     return Guard("setup", light, one.included, said)
 

@@ -47,7 +47,8 @@ def overlap(methods: Sequence[str], together: Sequence[float], singles: Sequence
         return not_checked("overlap", "not every method ran both alone and with all others")
     gap = t_interval(np.array(together) - np.array(singles))
     both, product = (math.exp(min(float(np.mean(side)), 50.0)) for side in (together, singles))
-    said = f"together x{both:.3g}, product of singles x{product:.3g} (ratio {phrases.factor(exp(gap))})"
+    said = f"together {phrases.times(both)}, product of singles {phrases.times(product)}"
+    said += f" (ratio {phrases.factor(exp(gap))})"
     beyond = gap.lo is not None and gap.hi is not None and not gap.lo <= 0 <= gap.hi
     ratio = math.exp(gap.value or 0.0)
     if beyond and abs(gap.value or 0.0) > (eps or 0.0):

@@ -132,4 +132,6 @@ def direction(both_ways: Mapping[str, tuple[float, float]]) -> Guard:
         return not_checked("direction", "no arm has a pair with its baseline")
     best, (value, _) = max(both_ways.items(), key=lambda each: each[1][0])
     less = f"{phrases.share(abs(1 - 1 / value))} {'less' if value >= 1 else 'more'} time"
-    return Guard("direction", "green", value, f"Speedup is baseline time / arm time: x{value:.3g} of {best} is {less}.")
+    return Guard(
+        "direction", "green", value, f"Speedup is baseline time / arm time: {phrases.times(value)} of {best} is {less}."
+    )

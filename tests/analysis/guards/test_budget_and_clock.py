@@ -144,7 +144,7 @@ def test_work_beside_the_clock() -> None:
     assert clock.off_the_clock({"ema": same}).light == "green"
     found = clock.off_the_clock({"ema": same, "heavy": more})
     assert (found.light, found.number) == ("amber", pytest.approx(0.1))
-    assert found.sentence.endswith("take longer than in the baseline: heavy 1 s a trial (10 %).")
+    assert found.sentence.endswith("take longer than in the baseline: heavy 1.00 s a trial (10 %).")
     assert not clock.off_the_clock({"ema": clock.beside_the_clock([], base, clock.UNBILLED)}).checked
 
 
@@ -152,7 +152,7 @@ def test_setup_that_would_move_the_ratio() -> None:
     base = rows(1, 2, role="baseline")
     found = clock.setup({"blurpool": clock.beside_the_clock(rows(3, 2, role="arm"), base, clock.SETUP)}, 1.0, 0.01)
     assert (found.light, found.number) == ("amber", pytest.approx(11 / 13))
-    assert found.sentence == "Setup excluded: 1 s baseline, 3 s blurpool; including it x0.846 (without x1)."
+    assert found.sentence == "Setup excluded: 1.00 s baseline, 3.00 s blurpool; including it x0.846 (without x1.00)."
     same = clock.beside_the_clock(rows(1, 2, role="arm"), base, clock.SETUP)
     assert clock.setup({"ema": same}, 1.0, 0.01).light == "green"
     moved = clock.beside_the_clock(rows(1.5, 2, role="arm"), base, clock.SETUP)

@@ -188,4 +188,4 @@ def test_a_speedup_is_the_inverse_of_the_ratio_the_other_way_round() -> None:
     assert (mean_of_ratios.light, mean_of_ratios.number) == ("red", 1)
     assert "depends on the order of words" in mean_of_ratios.sentence
     assert not record.direction({}).checked
-    assert record.direction({"slow": (0.5, 2.0)}).sentence.endswith("x0.5 of slow is 100 % more time.")
+    assert record.direction({"slow": (0.5, 2.0)}).sentence.endswith("x0.500 of slow is 100 % more time.")
