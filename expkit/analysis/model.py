@@ -39,8 +39,6 @@ class TargetInfo:
     sentence: str = ""
     ladder: tuple[tuple[float, float], ...] = ()
     """(share of the baseline's median gain, quality), from the lowest rung up."""
-    of_another: bool = False
-    """Whether the pilot trained another baseline than the one that the sweep compares with."""
 
 
 @dataclass(frozen=True)
