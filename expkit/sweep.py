@@ -16,7 +16,6 @@ from expkit.launch.confirmation import Wanted
 from expkit.launch.drive import MISSING, Order, exit_code
 from expkit.launch.executor import open_executor
 from expkit.launch.only import Only
-from expkit.launch.progress import say
 from expkit.launch.reconcile import RETRIED, Reconciled, Retry, reconcile
 from expkit.launch.session import Session
 from expkit.launch.setting import expected
@@ -28,6 +27,7 @@ from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
 from expkit.spec.sweep_file import load_sweep
+from expkit.speech import say
 from expkit.store.records import FINAL, PlanRow, now_utc
 from expkit.store.store import Store
 
@@ -84,7 +84,7 @@ def run_sweep(file: Path, request: Request) -> Swept:
         for job in plan.late:
             say(f"the baseline runs once more in block {job.cell.block}, beside cells that join it: {job.name()}")
         session.drive(
-            plan.todo,
+            [*plan.todo, *plan.elsewhere],
             metric,
             states=states,
             target_hash=target["hash"] if target else None,
@@ -132,7 +132,9 @@ def run_confirm(file: Path, request: Request, wanted: Wanted) -> Swept:
         target_hash = target["hash"] if target else None
         rows = confirmation.rows(again, store.read_plan(sweep.name), target_hash)
         _write_records(sweep, store, plan, target, rows)
-        session.drive(again.todo, sweep.recipe.metrics.primary.name, states=states, target_hash=target_hash)
+        session.drive(
+            [*again.todo, *again.elsewhere], sweep.recipe.metrics.primary.name, states=states, target_hash=target_hash
+        )
         tally = Counter(store.state_of(job.id12, job.replicate) for job in again.jobs)
         code = exit_code(tally, session.stop)
     report = write_report(store, sweep.name) if code < 128 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 import typer
 
 from expkit.errors import ExpkitError, Interruption
+from expkit.speech import say, unheard
 
 COMMANDS = {
     "Run": ("run", "sweep", "pilot", "confirm", "rerun", "launch"),
@@ -70,16 +72,16 @@ def main() -> None:
     except ExpkitError as e:
         from expkit.report.clean import clean_lines
 
-        print(clean_lines(f"error: {e}" if str(e) else ""), file=sys.stderr)
+        say(clean_lines(f"error: {e}" if str(e) else ""))
         sys.exit(e.exit_code)
     except UnicodeEncodeError as e:  # an argument in bytes that are no UTF-8, or a terminal that has no such letters
-        print(f"error: {e.object[e.start : e.end]!a} cannot be written as {e.encoding}", file=sys.stderr)
+        say(f"error: {e.object[e.start : e.end]!a} cannot be written as {e.encoding}")
         sys.exit(2)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         sys.exit(130)
     except OSError as e:  # a full disk, a read-only folder: the machine stands in the way
-        print(f"error: {e.strerror or e}{f': {e.filename}' if e.filename else ''}", file=sys.stderr)
+        say(f"error: {e.strerror or e}{f': {e.filename}' if e.filename else ''}")
         sys.exit(3)
 
 
@@ -100,6 +102,11 @@ def _reader_left(end: SystemExit) -> bool:
         sys.stdout.flush()
     except BrokenPipeError:
         return True
+    except OSError as e:
+        if e.errno != errno.EIO:
+            raise
+        with unheard():  # a terminal that was closed changes no exit code
+            raise
     return isinstance(end.__context__, BrokenPipeError)
 
 

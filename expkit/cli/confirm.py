@@ -8,6 +8,7 @@ import typer
 
 from expkit.cli.options import RUNS, Preset, RunsDir, Set, SweepFile, TrustImports, say
 from expkit.cli.sweep import Retry
+from expkit.speech import unheard
 
 
 def confirm(
@@ -57,6 +58,7 @@ def confirm(
     if swept.report is None:
         say(f"interrupted; to go on: expkit confirm {file}")
     else:
-        print(f"report: {swept.report}")
+        with unheard():
+            print(f"report: {swept.report}")
         say(f"next: expkit report {swept.name}")
     raise typer.Exit(swept.exit_code)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from expkit import speech
 from expkit.cli.completion import overrides, sweep_files, trials
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def say(text: str) -> None:
     """To the person, on stderr; what stands in names of files and trials steers no terminal."""
     from expkit.report.clean import clean_lines
 
-    print(clean_lines(text), file=sys.stderr)
+    speech.say(clean_lines(text))
 
 
 def give(data: Any) -> None:

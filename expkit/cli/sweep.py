@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from expkit.cli.options import RUNS, Preset, RunsDir, Set, SweepFile, TrustImports, say
+from expkit.speech import unheard
 
 
 class Retry(StrEnum):
@@ -65,6 +66,7 @@ def sweep(
     if swept.report is None:
         say(f"interrupted; to go on: expkit sweep {file}")
     else:
-        print(f"report: {swept.report}")
+        with unheard():
+            print(f"report: {swept.report}")
         say(f"next: expkit report {swept.name}")
     raise typer.Exit(swept.exit_code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import signal
+import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +22,7 @@ from expkit.launch.resume import CONTINUED, Origin, origin, take_over
 from expkit.launch.sources import Versions, versions
 from expkit.launch.trials import write_own_recipe
 from expkit.plan.trial import Cell
-from expkit.store.claims import Claim
+from expkit.store.claims import HEARTBEAT_S, Claim, touch
 from expkit.store.owner import Owner
 from expkit.store.records import FINAL, Status, now_utc
 from expkit.store.store import Store
@@ -141,6 +142,7 @@ class Drive:
         self._running: dict[Path, tuple[Job, Claim]] = {}
         self._held: list[Job] = []
         self._metric = metric
+        self._touched_s = 0.0
         self._unrecorded: str | None = None
 
     def run(self, jobs: Iterable[Job], *, states: Collection[str] = MISSING) -> Counter[str]:
@@ -159,6 +161,7 @@ class Drive:
             for outcome in self._executor.poll(TICK_S):
                 self._settle(outcome)
             waiting.extend(self._freed())
+            self._touch_claims()
             self._listener.tick()
         if self._unrecorded:
             raise UsageError(self._unrecorded)
@@ -233,6 +236,13 @@ class Drive:
         freed = [j for j in self._held if self._store.state_of(j.id12, j.replicate) not in ("claimed", "running")]
         self._held = [job for job in self._held if job not in freed]
         return freed
+
+    def _touch_claims(self) -> None:
+        """Our heartbeat, for drivers that cannot see this process."""
+        if time.monotonic() - self._touched_s >= HEARTBEAT_S:
+            self._touched_s = time.monotonic()
+            for _, claim in self._running.values():
+                touch(claim)
 
     def _end_running(self) -> None:
         for attempt in self._executor.running():

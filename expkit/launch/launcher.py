@@ -26,9 +26,10 @@ from expkit.launch import process
 from expkit.launch.group import Group
 from expkit.launch.guard import guarded
 from expkit.launch.port import Port
-from expkit.launch.progress import last_lines, say
+from expkit.launch.progress import last_lines
 from expkit.launch.wake import Wake
 from expkit.launch.world import World
+from expkit.speech import say
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

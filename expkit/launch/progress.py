@@ -12,6 +12,7 @@ from typing import Any
 from expkit.launch.drive import Job
 from expkit.launch.failure import says_all
 from expkit.launch.ranks import failures
+from expkit.speech import say, unheard
 from expkit.store.layout import Layout
 from expkit.store.records import Status
 
@@ -84,11 +85,13 @@ class Live(Plain):
         self._shown_s = 0.0
 
     def __enter__(self) -> Live:
-        self._live.__enter__()
+        with unheard():
+            self._live.__enter__()
         return self
 
     def __exit__(self, *exit_args: Any) -> None:
-        self._live.__exit__(*exit_args)
+        with unheard():
+            self._live.__exit__(*exit_args)
 
     def started(self, job: Job, attempt: Path) -> None:
         """One more line below the bar."""
@@ -103,7 +106,8 @@ class Live(Plain):
         """Draw anew, twice a second."""
         if time.monotonic() - self._shown_s > _REFRESH_S:
             self._shown_s = time.monotonic()
-            self._live.update(self._picture(), refresh=True)
+            with unheard():
+                self._live.update(self._picture(), refresh=True)
 
     def _picture(self) -> Any:
         from rich.console import Group
@@ -123,17 +127,13 @@ class Live(Plain):
         return Group(head, table)
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        with unheard():
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def watcher(total: int, metric: str, layout: Layout) -> Plain:
     """Live on a terminal, plain in a pipe."""
     return Live(total, metric, layout) if sys.stderr.isatty() else Plain(total, metric)
-
-
-def say(line: str) -> None:
-    """To the person, on stderr."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def outcome(state: str, status: Status | None, metric: str) -> str:

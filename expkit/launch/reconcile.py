@@ -38,6 +38,8 @@ class Reconciled:
     todo: tuple[Job, ...]
     late: tuple[Job, ...]
     """Baseline replicates added because cells join a block whose baseline ran in an earlier driver run."""
+    elsewhere: tuple[Job, ...] = ()
+    """Jobs that another driver has running; who wants the sweep whole waits for them, and runs those that get lost."""
 
     def rows(self, before: Iterable[PlanRow], target_hash: str | None) -> list[PlanRow]:
         """The plan as the store keeps it; what has a result keeps the target's hash that it ran under."""
@@ -76,12 +78,14 @@ def reconcile(
     todo = [job for job in missing if only(job.cell)]
     todo += _companions(missing, todo) if exclusive else []
     late = book.late_replicates_needed(jobs, todo) if exclusive else []
+    elsewhere = [job for job in jobs if states[job.id12, job.replicate] == "running" and only(job.cell)]
     every = sorted([*jobs, *late], key=_order)
     return Reconciled(
         tuple(every),
         tuple(states.get((job.id12, job.replicate), "pending") for job in every),
         tuple(sorted([*todo, *late], key=_order)),
         tuple(late),
+        tuple(elsewhere),
     )
 
 

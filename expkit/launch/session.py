@@ -14,8 +14,9 @@ from expkit.errors import EnvironmentFault
 from expkit.launch.drive import MISSING, Drive, Job, Order, Stop
 from expkit.launch.executor import Executor
 from expkit.launch.fail_fast import FailFast
-from expkit.launch.progress import say, watcher
+from expkit.launch.progress import watcher
 from expkit.launch.trials import add, refuse_what_cannot_run
+from expkit.speech import say
 from expkit.store.lock import acquire
 from expkit.store.space import unless
 from expkit.store.store import Store

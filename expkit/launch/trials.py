@@ -14,6 +14,7 @@ from expkit.spec.trust import Trust
 from expkit.store.atomic import write_text
 from expkit.store.layout import Layout
 from expkit.store.records import TrialRecord
+from expkit.store.space import when_there_is_space
 from expkit.store.store import Store
 
 
@@ -40,7 +41,7 @@ def write_own_recipe(store: Store, trial: Trial, attempt_dir: Path) -> None:
     """Beside an attempt, where what is asked for now is not what the trial's folder says: checkpoints, threads, ..."""
     text = dump_recipe(trial.recipe)
     if text != store.layout.recipe(trial.id12).read_text(encoding="utf-8"):
-        write_text(Layout.own_recipe(attempt_dir), text)
+        when_there_is_space(lambda: write_text(Layout.own_recipe(attempt_dir), text), attempt_dir)
 
 
 def refuse_what_cannot_run(trials: Iterable[Trial]) -> None:

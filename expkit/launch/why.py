@@ -10,8 +10,8 @@ from expkit.launch.account import next_command, sweeps_of
 from expkit.launch.failure import says_all
 from expkit.launch.progress import last_lines, progress_of
 from expkit.launch.resume import continued, origin
-from expkit.store.claims import UNSEEN_LOST_S
 from expkit.store.owner import Owner
+from expkit.store.pulse import UNSEEN_LOST_S
 from expkit.store.records import Status
 from expkit.store.store import Store
 

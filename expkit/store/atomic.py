@@ -5,17 +5,22 @@ A file that is being written has a name beginning with a dot, so that no listing
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from expkit.store.owner import Owner, boot_id, host_name
 from expkit.store.strict import strict
 
 _counter = itertools.count()
+_TEMPORARY = re.compile(r"\.(?P<writer>(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-\d+)-\d+\.tmp$")
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -78,8 +83,24 @@ def read_json(path: Path, set_aside: list[Unreadable]) -> dict[str, Any] | None:
 
 
 def temporary(path: Path) -> Path:
-    """A name beside `path` that nobody else uses and no listing matches."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{next(_counter)}.tmp")
+    """A name beside `path` that nobody else uses and no listing matches; it tells whose it is."""
+    return path.with_name(f".{path.name}.{_mark(Owner.this_process())}-{next(_counter)}.tmp")
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether a file's name is one that `temporary` gave to a process of this machine that has ended since."""
+    match = _TEMPORARY.search(name)
+    return match is not None and match["host"] == _host() and match["writer"] != _mark(Owner.of(int(match["pid"])))
+
+
+def _mark(owner: Owner) -> str:
+    return f"{_host()}-{owner.pid}-{owner.process_start:.0f}"
+
+
+@functools.cache
+def _host() -> str:
+    """This boot of this machine as seen from this container, in short."""
+    return hashlib.sha256(f"{host_name()}/{boot_id()}".encode()).hexdigest()[:8]
 
 
 def sync_folder(folder: Path) -> None:

@@ -19,6 +19,7 @@ from expkit.store import guard
 from expkit.store.atomic import Unreadable
 from expkit.store.opened import Opened
 from expkit.store.running import UNLIMITED, Limits, run
+from expkit.store.scan import TRIES
 from expkit.store.store import Store
 from expkit.store.views import VIEWS
 
@@ -60,7 +61,7 @@ class Connection:
 
         QueryError for what is no such statement or fails, EnvironmentFault where a limit was reached.
         """
-        answer = self._run(sql, params, lambda relation: relation.to_arrow_table(), again=True)
+        answer = self._run(sql, params, lambda relation: relation.to_arrow_table(), lambda: True)
         return answer.rename_columns(_apart(answer.column_names))
 
     def rows(self, sql: str, params: Params = ()) -> list[dict[str, Any]]:
@@ -70,10 +71,18 @@ class Connection:
     def stream(self, sql: str, params: Params, take: Callable[[pa.RecordBatchReader], T], *, again: bool = False) -> T:
         """What `take` makes of the answer, of which it gets the rows as they are found; errors as of `table`.
 
-        It runs in another thread. `again` says that it may be called a second time, from the start: a compaction may
-        have moved the rows into other files.
+        It runs in another thread. `again` says that it may be called a second time, from the start: when a trial ends,
+        and at a compaction, rows move into other files. Before its first rows have come it is not called at all.
         """
-        return self._run(sql, params, lambda relation: take(_reader(relation)), again=again)
+        called = False
+
+        def read(relation: duckdb.DuckDBPyRelation) -> T:
+            nonlocal called
+            rows = _reader(relation)
+            called = True
+            return take(rows)
+
+        return self._run(sql, params, read, lambda: again or not called)
 
     def reopen(self) -> None:
         """Show the store as it is now."""
@@ -94,25 +103,34 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, sql: str, params: Params, take: Callable[[duckdb.DuckDBPyRelation], T], *, again: bool) -> T:
+    def _run(
+        self, sql: str, params: Params, take: Callable[[duckdb.DuckDBPyRelation], T], again: Callable[[], bool]
+    ) -> T:
         def work() -> T:
-            try:
-                return take(self._opened.relation(sql, params))
-            except _FAILED as e:
-                damaged = self._opened.is_whole() and _of_a_file(e) and not self._thorough
-                if self._opened.is_whole() and not damaged:
-                    raise _said(e) from None
-                if not again:
-                    said = f"a metrics file is damaged ({guard.first_lines(e)}); --verify leaves out what is, by name"
-                    raise QueryError(said if damaged else "files were moved while they were read; ask again") from None
-                self._thorough |= damaged
-            self.reopen()
+            for _ in range(TRIES - 1):
+                try:
+                    return take(self._opened.relation(sql, params))
+                except _FAILED as e:
+                    self._settle(e, again())
             try:
                 return take(self._opened.relation(sql, params))
             except _FAILED as e:
                 raise _said(e) from None
 
         return run(work, self.interrupt, self._limits.seconds)
+
+    def _settle(self, error: Exception, again: bool) -> None:
+        """After a failure: the store opened anew where it comes from files that have moved or are damaged, and the
+        question may be asked again; else the error that a person is told."""
+        whole = self._opened.is_whole()
+        damaged = whole and _of_a_file(error) and not self._thorough
+        if whole and not damaged:
+            raise _said(error) from None
+        if not again:
+            said = f"a metrics file is damaged ({guard.first_lines(error)}); --verify leaves out what is, by name"
+            raise QueryError(said if damaged else "files were moved while they were read; ask again") from None
+        self._thorough |= damaged
+        self.reopen()
 
 
 class _Unread(Exception):
@@ -128,17 +146,21 @@ def _reader(relation: duckdb.DuckDBPyRelation) -> pa.RecordBatchReader:
     names = _apart(rows.schema.names)
     schema = pa.schema([field.with_name(name) for field, name in zip(rows.schema, names, strict=True)])
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        while True:
-            try:
-                batch = rows.read_next_batch()
-            except StopIteration:
-                return
-            except (OSError, pa.ArrowException) as e:
-                raise _Unread(str(e)) from None
-            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+    def next_batch() -> pa.RecordBatch | None:
+        try:
+            return pa.RecordBatch.from_arrays(rows.read_next_batch().columns, schema=schema)
+        except StopIteration:
+            return None
+        except (OSError, pa.ArrowException) as e:
+            raise _Unread(str(e)) from None
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    def batches(batch: pa.RecordBatch | None) -> Iterator[pa.RecordBatch]:
+        while batch is not None:
+            yield batch
+            batch = next_batch()
+
+    first = next_batch()  # now: whoever takes the rows has not begun yet, and it is here that most errors come
+    return pa.RecordBatchReader.from_batches(schema, batches(first))
 
 
 def _of_a_file(error: Exception) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+from expkit.speech import say
 
 T = TypeVar("T")
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -47,13 +48,13 @@ def when_there_is_space(write: Callable[[], T], folder: Path, *, waited: Callabl
             now = time.monotonic()
             if started is None and e.errno in FULL:
                 started = now
-                _say(f"the disk of {folder} is full: waiting for space, up to {_wait_s() / 60:.0f} minutes")
+                say(f"the disk of {folder} is full: waiting for space, up to {_wait_s() / 60:.0f} minutes")
             if started is None or e.errno not in FULL or now - started >= _wait_s() or any(stop() for stop in _stops):
                 raise
             time.sleep(POLL_S)
             continue
         if started is not None:
-            _say(f"there is space again on the disk of {folder}: going on after {time.monotonic() - started:.0f} s")
+            say(f"there is space again on the disk of {folder}: going on after {time.monotonic() - started:.0f} s")
             waited(time.monotonic() - started)
         return result
 
@@ -63,8 +64,3 @@ def _wait_s() -> float:
         return float(os.environ.get("EXPKIT_DISK_WAIT") or WAIT_S)
     except ValueError:
         return WAIT_S
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()

@@ -6,17 +6,17 @@ Questions over many trials go to `query.connect`, not here.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from expkit.errors import EnvironmentFault
-from expkit.store import claims, compacted, shared, sweeps
+from expkit.store import claims, compacted, shared, sweeps, tidy
 from expkit.store.atomic import Unreadable, read_json, sync_folder, write_json, write_text
 from expkit.store.claims import Claim
 from expkit.store.layout import Layout
 from expkit.store.owner import Owner
+from expkit.store.pulse import PULSE
 from expkit.store.records import FINAL, SCHEMA_VERSION, PlanRow, Status, TrialRecord, now_utc
 from expkit.store.space import when_there_is_space
 
@@ -41,8 +41,7 @@ class Store:
                 "two trials share their first 12 digits: use another --runs-dir"
             )
         if known is None or not self.layout.recipe(record.id12).exists():
-            write_text(self.layout.recipe(record.id12), recipe_yaml)
-            write_json(self.layout.trial_record(record.id12), record.to_json())
+            when_there_is_space(lambda: self._write_trial(record, recipe_yaml), self.layout.root)
 
     def read_trial(self, id12: str) -> TrialRecord | None:
         """The record of a trial, None where there is none that can be read."""
@@ -53,7 +52,7 @@ class Store:
 
         The state is looked at after the claim is won, so what another driver finished meanwhile is not run again.
         """
-        claim = claims.take(self.layout, id12, replicate, driver)
+        claim = when_there_is_space(lambda: claims.take(self.layout, id12, replicate, driver), self.layout.root)
         if claim is not None and self._settled(id12, replicate) not in only:
             claim.release()
             return None
@@ -73,6 +72,7 @@ class Store:
         `continues` is (attempt, batch) of the checkpoint that it goes on from. Other keywords stand in attempt.json.
         """
         self._not_complete(id12, replicate)
+        tidy.replicate(self.layout, id12, replicate)
         attempt, folder = when_there_is_space(lambda: self._next_attempt(id12, replicate), self.layout.root)
         origin = None if continues is None else {"attempt": continues[0], "batch": continues[1]}
         own = {"attempt": attempt, "replicate": replicate, "driver": driver, "from": origin}
@@ -114,9 +114,14 @@ class Store:
 
     def write_provenance(self, id12: str, replicate: int, document: Mapping[str, Any], **own: Any) -> None:
         """Keep what was run where: `document` is stored once under its hash, `own` is this replicate's alone."""
-        digest = shared.write(self.layout, document)
-        write_json(self.layout.provenance(id12, replicate), {"schema_version": SCHEMA_VERSION, "shared": digest, **own})
-        shared.write(self.layout, document)  # garbage until now, and it may have been collected as such
+
+        def write() -> None:
+            digest = shared.write(self.layout, document)
+            record = {"schema_version": SCHEMA_VERSION, "shared": digest, **own}
+            write_json(self.layout.provenance(id12, replicate), record)
+            shared.write(self.layout, document)  # garbage until now, and it may have been collected as such
+
+        when_there_is_space(write, self.layout.root)
 
     def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]:
         """The shared document with this replicate's own entries over it; empty where nothing was written."""
@@ -124,7 +129,7 @@ class Store:
         return {**shared.read(self.layout, own.pop("shared", None), self.set_aside), **own}
 
     def heartbeat(self, id12: str, replicate: int) -> None:
-        """Say that this replicate's worker is alive, for readers on other hosts; call every HEARTBEAT_S."""
+        """Say that this replicate's worker is alive, for readers on other hosts; call it every second."""
         beat = self.layout.heartbeat(id12, replicate)
         beat.touch()
 
@@ -140,11 +145,11 @@ class Store:
         damaged = len(self.set_aside)
         status = self.read_status(id12, replicate)
         if status is None:
-            held = claims.newest(self.layout, id12, replicate)[1]
+            held = claims.newest(self.layout, id12, replicate, sure=False)[1]
             return "claimed" if held else "lost" if len(self.set_aside) > damaged else "pending", None
         if status.state not in ("claimed", "running") or self._is_alive(id12, replicate, status):
             return status.state, status
-        return status.state if claims.newest(self.layout, id12, replicate)[1] else "lost", status
+        return status.state if claims.newest(self.layout, id12, replicate, sure=False)[1] else "lost", status
 
     def replicates(self, id12: str) -> list[int]:
         """Numbers of a trial's replicates, in order."""
@@ -164,7 +169,9 @@ class Store:
 
     def write_plan(self, sweep: str, sweep_yaml: str, rows: Iterable[PlanRow], *, file: str = "") -> None:
         """Write which replicates a sweep uses, its file as given, and where that file lies."""
-        sweeps.write_plan(self.layout, sweep, sweep_yaml, rows, file)
+        tidy.shared(self.layout, sweep)
+        plan = list(rows)
+        when_there_is_space(lambda: sweeps.write_plan(self.layout, sweep, sweep_yaml, plan, file), self.layout.root)
 
     def read_plan(self, sweep: str) -> list[PlanRow]:
         """The rows of a sweep's plan in run order; empty where there is none."""
@@ -180,7 +187,7 @@ class Store:
 
     def write_settings(self, sweep: str, settings: Mapping[str, Any]) -> None:
         """Write what the report of a sweep needs to know of its file: clock, ci, metric, mode, baseline_arm, ..."""
-        write_json(self.layout.settings(sweep), settings)
+        self._write(self.layout.settings(sweep), settings)
 
     def sweep_settings(self, sweep: str) -> dict[str, Any]:
         """What `write_settings` wrote; empty where nothing is."""
@@ -188,7 +195,7 @@ class Store:
 
     def write_target(self, sweep: str, target: Mapping[str, Any]) -> None:
         """Copy a target: {metric, mode, value, rule, seeds, finals, ladder, utc, hash}."""
-        write_json(self.layout.target(sweep), target)
+        self._write(self.layout.target(sweep), target)
 
     def targets(self, sweep: str) -> dict[str, Any]:
         """The copy of a sweep's target; empty where there is none."""
@@ -196,7 +203,7 @@ class Store:
 
     def write_confirmation(self, sweep: str, confirmation: Mapping[str, Any]) -> None:
         """Write what `expkit confirm` has settled: {utc, rule, arms, seeds, metric, test, opened_utc, earlier, ...}."""
-        write_json(self.layout.confirmation(sweep), confirmation)
+        self._write(self.layout.confirmation(sweep), confirmation)
 
     def confirmation(self, sweep: str) -> dict[str, Any]:
         """What `write_confirmation` wrote; empty where nothing is."""
@@ -216,13 +223,8 @@ class Store:
         return self._beats(id12, replicate) if alive is None else alive
 
     def _beats(self, id12: str, replicate: int) -> bool:
-        for path in (self.layout.heartbeat(id12, replicate), self.layout.status(id12, replicate)):
-            try:
-                if time.time() - path.stat().st_mtime < claims.UNSEEN_LOST_S:
-                    return True
-            except FileNotFoundError:
-                continue
-        return False
+        files = (self.layout.heartbeat(id12, replicate), self.layout.status(id12, replicate))
+        return any(PULSE.beats(path, sure=False) for path in files)
 
     def _not_complete(self, id12: str, replicate: int) -> None:
         status = self.read_status(id12, replicate)
@@ -231,6 +233,11 @@ class Store:
                 f"trial {id12} r{replicate} is complete, and a complete replicate is never changed; "
                 f"run it again as r{max(self.replicates(id12)) + 1}"
             )
+
+    def _write_trial(self, record: TrialRecord, recipe_yaml: str) -> None:
+        tidy.folder(self.layout.trial(record.id12))
+        write_text(self.layout.recipe(record.id12), recipe_yaml)
+        write_json(self.layout.trial_record(record.id12), record.to_json())
 
     def _next_attempt(self, id12: str, replicate: int) -> tuple[int, Path]:
         self.layout.attempts(id12, replicate).mkdir(parents=True, exist_ok=True)
@@ -245,6 +252,9 @@ class Store:
             except FileExistsError:
                 continue
             return attempt, folder
+
+    def _write(self, path: Path, value: Mapping[str, Any]) -> None:
+        when_there_is_space(lambda: write_json(path, value), self.layout.root)
 
     def _record(self, kind: type[R], path: Path) -> R | None:
         value = read_json(path, self.set_aside)

@@ -41,7 +41,7 @@ remove(store, planned)
 
 @pytest.mark.parametrize(
     ("call", "number", "there"),
-    [("os.rename", 1, True), ("os.remove", 1, True), ("os.remove", 3, False), ("os.rmdir", 1, False)],
+    [("os.rename", 1, True), ("os.remove", 1, False), ("os.remove", 3, False), ("os.rmdir", 1, False)],
 )
 def test_killed_at_any_step_a_trial_is_whole_or_gone(tmp_path: Path, call: str, number: int, there: bool) -> None:
     made = make_store(tmp_path / "runs", {}, seeds=(17, 18))

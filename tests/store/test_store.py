@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from expkit.errors import EnvironmentFault, UsageError
-from expkit.store.claims import UNSEEN_LOST_S
 from expkit.store.owner import Owner
+from expkit.store.pulse import UNSEEN_LOST_S, Pulse
 from expkit.store.records import PlanRow, Status, TrialRecord
 from expkit.store.removal import of_sweep
 from expkit.store.store import Store
@@ -146,13 +146,16 @@ def test_after_a_reboot_all_running_ones_are_lost(store: Store) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", [{"host": "another"}, {"boot_id": ""}])
-def test_on_another_host_or_container_the_heartbeat_answers(store: Store, elsewhere: dict[str, str]) -> None:
+def test_on_another_host_or_container_the_heartbeat_answers(
+    store: Store, elsewhere: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.new_attempt(ID12, 0, "driver")
     owner = Owner.this_process()
     if "boot_id" in elsewhere:
         elsewhere = {"boot_id": owner.boot_id.partition("/")[0] + "/pid:[1]"}
     store.write_status(ID12, 0, Status("running", 1).owned_by(replace(owner, pid=1, **elsewhere)))
     assert store.state_of(ID12, 0) == "running"
+    monkeypatch.setattr("expkit.store.store.PULSE", Pulse())  # somebody who looks for the first time
     silent = time.time() - UNSEEN_LOST_S - 1
     os.utime(store.layout.status(ID12, 0), (silent, silent))
     assert store.state_of(ID12, 0) == "lost"
