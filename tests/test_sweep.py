@@ -106,6 +106,7 @@ def test_a_complete_status_says_what_a_reader_needs(troubled: tuple[Lab, str, in
     assert status.final["eval/accuracy"] > 0
     assert list(status.effective.values()) == [True]
     assert len(status.reference_s) == 2
+    assert status.phases == {"8x8": 8}
     assert status.code_sha
     assert status.driver
     assert lab_provenance(troubled[0])["python"]["version"]

@@ -130,6 +130,33 @@ class EqualQuality:
 
 
 @dataclass(frozen=True)
+class ReferenceArm:
+    """One arm in reference system time. A16."""
+
+    arm: str
+    seconds: float
+    """Geometric mean over its trials."""
+    trials: int
+    timed: int
+    """Steps of it that were timed on the reference system."""
+    nearest: float
+    """Largest share of a trial's steps that were billed as the timed phase nearest in work, for want of their own."""
+    speedup: Interval
+    """Paired by block; no value for baselines."""
+
+
+@dataclass(frozen=True)
+class OnReference:
+    """The arms of a sweep on the machine that `expkit calibrate` ran on."""
+
+    host: str
+    utc: str
+    torch: str
+    arms: tuple[ReferenceArm, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Front:
     """Arms that no other beats on both axes, at one parameter point; from resampled blocks, approximate. A7."""
 

@@ -25,7 +25,7 @@ Key = tuple[str, int]
 _REPLICATES = f"""
   SELECT p.id, p.replicate, p.arm, p.role, p.block, p.position, p.target_hash, x.seed, x.status, x.cause, x.message,
     x.attempts, x.setting, x.setting_json, x.driver, x.host, x.device, x.nproc, x.threads, x.code_sha, x.sources,
-    x.dirty, x.timing_valid, x.timing_reasons, x.started_utc, {", ".join(f"x.{clock}" for clock in CLOCKS)}
+    x.dirty, x.timing_valid, x.timing_reasons, x.started_utc, x.phases, {", ".join(f"x.{clock}" for clock in CLOCKS)}
   FROM sweep_trials p LEFT JOIN _trials x ON p.id = x.id AND p.replicate = x.replicate
   WHERE p.sweep = ? ORDER BY p.position"""
 _EVALUATIONS = """
@@ -51,6 +51,7 @@ class Records(Protocol):
     def sweep_settings(self, sweep: str) -> dict[str, Any]: ...
     def targets(self, sweep: str) -> dict[str, Any]: ...
     def confirmation(self, sweep: str) -> dict[str, Any]: ...
+    def reference(self, sweep: str) -> dict[str, Any]: ...
     def torn(self) -> set[Key]: ...
     def read_provenance(self, id12: str, replicate: int) -> dict[str, Any]: ...
 
@@ -240,6 +241,7 @@ def _replicate(
         timing_reasons=tuple(row["timing_reasons"] or ()),
         started_utc=utc_text(row["started_utc"]),
         target_hash=row["target_hash"],
+        phases=json.loads(row["phases"] or "{}"),
         clocks={clock: finite(row[clock]) for clock in CLOCKS},
         effective=effective.get(key, {}),
         quality=finite(evaluations.value[-1]) if evaluations is not None else None,

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from expkit.analysis.comparisons import Many
 from expkit.analysis.contributions import Credit, Part
-from expkit.analysis.estimates import Checks, Front, Pooling, Reach
+from expkit.analysis.estimates import Checks, Front, OnReference, Pooling, Reach
 from expkit.analysis.estimates import EqualQuality as EqualQuality
 from expkit.analysis.estimates import Interval as Interval
 
@@ -332,3 +332,5 @@ class Summary:
     """The verdict box as data."""
     confirmation: Confirmation | None = None
     """None where nothing has been confirmed."""
+    reference: OnReference | None = None
+    """Arms in the time of the machine that `expkit calibrate` timed their steps on."""

@@ -53,6 +53,8 @@ class Replicate:
     effective: Mapping[str, bool] = field(default_factory=dict)
     quality: float | None = None
     """The primary metric at the last evaluation."""
+    phases: Mapping[str, int] = field(default_factory=dict)
+    """Steps by what they did, as `launch.tally` names it; empty where nobody counted."""
     unreadable: bool = False
     """Complete, but a metrics file of it was set aside: what is left of its series is not what it measured."""
 

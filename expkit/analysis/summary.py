@@ -27,6 +27,7 @@ from expkit.analysis.load import Settings, Sweep, Views, load, recorded_metrics,
 from expkit.analysis.model import SCHEMA_VERSION, Confirmation, Failure, Noise, Summary, TrialRow
 from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs, quality_pairs
+from expkit.analysis.reference_system import on_reference_system
 from expkit.analysis.replicate import LOST, Replicate
 from expkit.analysis.reproduce import confirmed, statements
 from expkit.analysis.study import COMPARED, Study
@@ -130,6 +131,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
         many=at_once(con, data, study, judged, wanted),
         pooling=study.pooling,
         box=verdict_box(looked, judged, effects, found, said, clock_sentence),
+        reference=on_reference_system(study, con.store.reference(data.name)),
     )  # fmt: skip
 
 

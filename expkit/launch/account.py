@@ -79,6 +79,6 @@ def _replicate(store: Store, id12: str, replicate: int) -> dict[str, Any]:
 
 def _of_status(status: Status) -> Mapping[str, Any]:
     names = ("cause", "message", "created_utc", "started_utc", "ended_utc", "setting", "setting_hash", "timing_valid",
-             "timing_reasons", "effective", "code_sha", "sources", "dirty", "reference_s", "clocks",
+             "timing_reasons", "effective", "code_sha", "sources", "dirty", "reference_s", "phases", "clocks",
              "final")  # fmt: skip
     return {name: getattr(status, name) for name in names}

@@ -1,27 +1,38 @@
-"""Calibrate: this host's time of the reference workload, so that it can be the reference system of trials elsewhere.
+"""Calibrate: what work takes on this machine, so that it can be the reference system of trials made anywhere.
 
-Each round is what every trial does before and after itself. 20 rounds take three to five seconds.
+The reference workload, which every trial times before and after itself, takes 20 rounds and three to five seconds. Of a
+sweep each phase of each arm is timed as well: every (arm, what its steps do, shapes), at least 200 steps of each, the
+arms in turn. All that runs in a process with the environment of trials, alone on the host as an exclusive sweep is.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from expkit.analysis import phrases
-from expkit.analysis.reference_time import Timed
+from expkit.analysis.reference_system import table_of
+from expkit.analysis.reference_time import Phase, Timed, out_of_line
 from expkit.errors import EnvironmentFault, UsageError
+from expkit.launch.workers import worker_env
 from expkit.store.atomic import write_json
 from expkit.store.lock import acquire
 from expkit.store.owner import host_name
 from expkit.store.records import now_utc
+from expkit.store.store import Store
 
 STEADY = 0.05
 """Spread of the rounds above which a host is no reference."""
 CONTENDED = 1.1
+_HERE = "EXPKIT_CALIBRATES"
+"""Set in the process that measures."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,10 @@ class Calibration:
     cpu_s: float
     mad_s: float
     rounds: int
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    """What changes seconds there, as a trial's setting has it."""
+    phases: tuple[Phase, ...] = ()
+    """Of the arms of a sweep; none where only the host was timed."""
 
     @property
     def doubts(self) -> list[str]:
@@ -46,17 +61,18 @@ class Calibration:
             found.append(f"rounds differ by {phrases.share(timed.spread)}")
         if self.wall_s > CONTENDED * self.cpu_s / self.threads:
             found.append(f"wall over CPU time is {self.wall_s * self.threads / self.cpu_s:.2f}")
-        return found
+        odd = [f"{one.phase} of {one.arm}" for one in out_of_line(self.phases)]
+        return [*found, *([f"more than 20 % off what sizes predict: {phrases.listing(odd)}"] if odd else [])]
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """From a file that `write` made; UsageError for any other."""
         try:
             found = json.loads(path.read_text())
-            return cls(**found)
+            return cls(**{**found, "phases": table_of(found)})
         except FileNotFoundError:
             raise UsageError(f"there is no calibration {path}; expkit calibrate -o {path} makes one") from None
-        except (OSError, ValueError, TypeError) as e:
+        except (OSError, ValueError, TypeError, AttributeError) as e:
             raise UsageError(f"{path} is no calibration that expkit calibrate wrote: {e}") from None
 
     def write(self, path: Path) -> None:
@@ -71,27 +87,94 @@ class Calibration:
         return asdict(self)
 
 
-def calibrate(
-    rounds: int = 20, threads: int = 1, *, wait: bool = False, on_wait: Callable[[str], None] = lambda _: None
-) -> Calibration:
-    """Time this host, alone on it as an exclusive sweep is; EnvironmentFault where a driver has it.
+@dataclass(frozen=True)
+class Order:
+    """What to time."""
 
-    UsageError for fewer than one round or thread. `wait` waits for the driver, and tells `on_wait` whom for.
+    rounds: int = 20
+    threads: int = 1
+    courses: Sequence[Mapping[str, Any]] = ()
+    """{arm, recipe, steps} of each arm, as `phases.Course` has it."""
+    least: int = 200
+    """Steps of each phase."""
+    trust: Sequence[str] = ()
+    python_path: Sequence[str] = ()
+
+
+def calibrate(order: Order, *, wait: bool = False, on_wait: Callable[[str], None] = lambda _: None) -> Calibration:
+    """Time this host, alone on it; EnvironmentFault where a driver has it, or where the measuring process failed.
+
+    UsageError for fewer than one round, thread or step. `wait` waits for the driver, and tells `on_wait` whom for.
     """
-    if rounds < 1 or threads < 1:
-        raise UsageError(f"rounds and threads are 1 or more, but got {rounds} and {threads}")
+    if min(order.rounds, order.threads, order.least) < 1:
+        asked = f"{order.rounds}, {order.threads} and {order.least}"
+        raise UsageError(f"rounds, threads and steps are 1 or more, but got {asked}")
+    with acquire("exclusive", wait=wait, on_wait=on_wait):
+        return here(order) if _HERE in os.environ else _beside(order)
+
+
+def courses(store: Store, sweep: str) -> list[dict[str, Any]]:
+    """Each arm of a sweep by its first complete trial that counted its steps; UsageError where there is none.
+
+    UsageError also for arms on several ranks, which one process cannot time.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for row in store.read_plan(sweep):
+        if row.arm in found or row.role not in ("baseline", "arm", "repeat"):
+            continue
+        status = store.read_status(row.id, row.replicate)
+        if status is None or status.state != "complete" or not status.phases:
+            continue
+        if (status.setting.get("nproc") or 1) > 1:
+            raise UsageError(f"{row.arm} ran on {status.setting['nproc']} ranks; only arms on one rank can be timed")
+        found[row.arm] = {"arm": row.arm, "recipe": str(store.layout.recipe(row.id)), "steps": status.phases}
+    if not found:
+        raise UsageError(f"no complete trial of {sweep} has counted its steps by what they do, so there is nothing to "
+                         "time; trials made by this version count them")  # fmt: skip
+    return list(found.values())
+
+
+def here(order: Order) -> Calibration:
+    """Time in this process."""
     import torch
 
+    from expkit.launch.phases import Course, time_phases
     from expkit.launch.reference import measure
+    from expkit.launch.setting import setting
+    from expkit.spec.recipe import Runtime
 
-    before = torch.get_num_threads()
-    with acquire("exclusive", wait=wait, on_wait=on_wait):
-        torch.set_num_threads(threads)
-        try:
-            found = [measure() for _ in range(rounds)]
-        finally:
-            torch.set_num_threads(before)
+    before, path = torch.get_num_threads(), list(sys.path)
+    sys.path[:0] = order.python_path
+    torch.set_num_threads(order.threads)
+    try:
+        found = [measure() for _ in range(order.rounds)]
+        asked = [Course(one["arm"], Path(one["recipe"]), one["steps"]) for one in order.courses]
+        phases = tuple(time_phases(asked, order.trust, order.least))
+    finally:
+        torch.set_num_threads(before)
+        sys.path[:] = path
     timed = Timed.of([one.wall_s for one in found], [one.cpu_s for one in found])
+    values = setting(Runtime(threads=order.threads), torch.__version__, "cpu", None)
     return Calibration(
-        host_name(), threads, torch.__version__, now_utc(), timed.wall_s, timed.cpu_s, timed.mad_s, rounds
-    )
+        host_name(), order.threads, torch.__version__, now_utc(), timed.wall_s, timed.cpu_s, timed.mad_s, order.rounds,
+        values, phases,
+    )  # fmt: skip
+
+
+def _beside(order: Order) -> Calibration:
+    """Time in a process with the environment of trials; what it prints goes to stderr."""
+    with tempfile.TemporaryDirectory(prefix="expkit-calibrate-") as folder:
+        asked, answer = Path(folder, "order.json"), Path(folder, "answer.json")
+        write_json(asked, asdict(order))
+        env = {**worker_env(os.environ, order.threads), _HERE: "1"}
+        command = [sys.executable, "-P", "-m", "expkit.launch.calibrate", str(asked), str(answer)]
+        ended = subprocess.run(command, env=env, stdout=sys.stderr.fileno(), check=False)
+        if ended.returncode or not answer.exists():
+            raise EnvironmentFault(
+                f"timing this machine failed with exit code {ended.returncode}; what it said is above"
+            )
+        return Calibration.read(answer)
+
+
+if __name__ == "__main__":
+    here(Order(**json.loads(Path(sys.argv[1]).read_text()))).write(Path(sys.argv[2]))

@@ -31,6 +31,7 @@ from expkit.launch.reference import Reference, measure
 from expkit.launch.resume import forget
 from expkit.launch.setting import setting, setting_hash
 from expkit.launch.sources import Versions, code_sha, versions
+from expkit.launch.tally import Tally
 from expkit.launch.timing import reasons
 from expkit.launch.watch import Asked, Heart
 from expkit.spec.files import load_recipe
@@ -149,6 +150,7 @@ class _Measured:
     """Those of the slowest rank."""
     reasons: list[str]
     sources: Versions
+    phases: dict[str, int]
 
     @property
     def diverged(self) -> bool:
@@ -172,6 +174,7 @@ class _Measured:
             "timing_reasons": self.reasons,
             "effective": self.trainer.effective,
             "reference_s": [self.before.cpu_s, self.after.cpu_s],
+            "phases": self.phases,
             "code_sha": code_sha(self.sources),
             "sources": self.sources,
             "final": self.final(),
@@ -184,7 +187,8 @@ def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours)
     sources = versions(recipe, attempt.python_path)  # now: the files may be edited while we train
     before, reference_s = _timed_reference()
     started_s = process.started_s() + reference_s  # process start, were there no reference workload
-    trainer = _fit(attempt, recipe, asked, heart, [_recorder(attempt)], started_s)
+    tally = Tally()
+    trainer = _fit(attempt, recipe, asked, heart, [_recorder(attempt)], started_s, tally)
     clocks = _clocks_of_all(trainer)
     after, _ = _timed_reference()
     why = reasons(
@@ -195,7 +199,7 @@ def _train(attempt: Attempt, asked: Asked, heart: Heart, neighbours: Neighbours)
         shared=neighbours.seen(),
         reference_s=(before.cpu_s, after.cpu_s),
     )
-    return _Measured(trainer, recipe, before, after, clocks, why, sources)
+    return _Measured(trainer, recipe, before, after, clocks, why, sources, tally.phases())
 
 
 def _recipe(attempt: Attempt) -> Recipe:
@@ -206,7 +210,13 @@ def _recipe(attempt: Attempt) -> Recipe:
 
 
 def _fit(
-    attempt: Attempt, recipe: Recipe, asked: Asked, heart: Heart, loggers: list[LoggerDestination], started_s: float
+    attempt: Attempt,
+    recipe: Recipe,
+    asked: Asked,
+    heart: Heart,
+    loggers: list[LoggerDestination],
+    started_s: float,
+    tally: Tally | None = None,
 ) -> Trainer:
     """Train to the end; the trainer is closed, so the last metrics are on disk."""
     dist.initialize(device_of(recipe.runtime.device).type)
@@ -215,6 +225,8 @@ def _fit(
     try:
         heart.watch(trainer)
         asked.watch(trainer)
+        if tally and not attempt.resumed and not recipe.trainer.compile:  # a hook would compile the model again
+            tally.watch(trainer)
         if not attempt.resumed or trainer.state.fit_open:  # else it ended before it could write that it had
             trainer.fit()
     finally:

@@ -28,7 +28,7 @@ class Timing(Section):
     order: ClassVar[int] = 80
 
     def blocks(self, summary: Summary) -> Sequence[Block]:
-        return [*_validity(summary), *_noise(summary), *_where(summary)]
+        return [*_validity(summary), *_noise(summary), *_where(summary), *_on_reference(summary)]
 
 
 def _validity(summary: Summary) -> list[Block]:
@@ -106,6 +106,38 @@ def _where(summary: Summary) -> list[Block]:
         alt=f"Seconds per replicate of {count(len(spent), 'arm')} by what they went into; the most: {most}.",
     )
     return [bars(words, {arm.label: parts for arm, parts in spent}, Table(columns, rows, folded=True))]
+
+
+def _on_reference(summary: Summary) -> list[Block]:
+    """Speedups that have no noise of the machines that trained, beside the measured ones."""
+    if summary.reference is None:
+        return []
+    measured = {arm.label: arm for arm in ranked(summary)}
+    told = {one.arm: one for one in summary.reference.arms}
+    ci = unique([level(one.speedup) for one in told.values()])
+    columns = (
+        Column("arm", "arm"),
+        Column("there", "time there", "s, geometric mean", "right"),
+        Column("speedup", "speedup there", f"×, {ci} interval", "right"),
+        Column("measured", "speedup as measured", f"×, {ci} interval", "right"),
+        Column("timed", "timed", "steps", "right"),
+    )
+    rows = tuple(
+        {
+            "arm": Cell(label, code=True, strong=arm.baseline),
+            "there": cell(seconds(told[label].seconds), told[label].seconds),
+            "speedup": Cell("1", 1.0, "quiet") if arm.baseline else ratio_cell(told[label].speedup),
+            "measured": Cell("1", 1.0, "quiet") if arm.baseline else ratio_cell(arm.speedup),
+            "timed": Cell(f"{told[label].timed:,}", told[label].timed),
+        }
+        for label, arm in measured.items()
+        if label in told
+    )
+    note = (
+        f"{summary.reference.sentence} It sees no stall of data loading, and no other program, that one machine had. "
+        "Verdicts rest on what was measured."
+    )
+    return [Table(columns, rows, "In reference system time", note)]
 
 
 def _seconds(summary: Summary, arm: Arm) -> dict[str, float]:

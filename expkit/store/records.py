@@ -140,6 +140,8 @@ class Status(_Record):
     code_sha: str = ""
     sources: dict[str, str] = field(default_factory=dict)
     """What code_sha is made of: 12 hex of expkit and of each module of the user's own that the recipe names."""
+    phases: dict[str, int] = field(default_factory=dict)
+    """Steps by what they did, told by the shapes of their forward passes; empty where they were not counted."""
     dirty: bool | None = None
     final: dict[str, float] = field(default_factory=dict)
     """Last value of each metric; may be nan or inf."""

@@ -209,6 +209,14 @@ class Store:
         """What `write_confirmation` wrote; empty where nothing is."""
         return read_json(self.layout.confirmation(sweep), self.set_aside) or {}
 
+    def write_reference(self, sweep: str, reference: Mapping[str, Any]) -> None:
+        """Write what `expkit calibrate` found: {host, utc, phases: [{arm, phase, steps, median_s, mad_s}], ...}."""
+        write_json(self.layout.reference(sweep), reference)
+
+    def reference(self, sweep: str) -> dict[str, Any]:
+        """What `write_reference` wrote; empty where nothing is."""
+        return read_json(self.layout.reference(sweep), self.set_aside) or {}
+
     def _settled(self, id12: str, replicate: int) -> str:
         """The state as who holds the claim sees it: a running one without its process is lost."""
         status = self.read_status(id12, replicate)

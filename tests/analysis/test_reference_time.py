@@ -9,8 +9,20 @@ from pathlib import Path
 import pytest
 
 from expkit.analysis.reference_arms import on_reference
-from expkit.analysis.reference_time import Timed, doubtful, reference_time_s, scaled_s
+from expkit.analysis.reference_time import (
+    Phase,
+    Timed,
+    billed,
+    doubtful,
+    out_of_line,
+    reference_time_s,
+    scaled_s,
+    work_of,
+)
+from expkit.analysis.summary import summarise
 from expkit.errors import UsageError
+from expkit.report.markdown import to_markdown
+from expkit.report.section import make_page
 from expkit.store.query import connect
 from tests.store.synthetic import Cell, Method, make_store
 
@@ -63,3 +75,59 @@ def test_arms_of_two_machines_pair_on_one(tmp_path: Path) -> None:
     assert (none.trials, resize.trials, none.speedup.value) == (10, 5, None)
     assert resize.speedup.value == pytest.approx(1.25, abs=0.03)
     assert (resize.speedup.n, resize.speedup.method) == (5, "paired t")
+
+
+def test_work_is_read_from_a_phases_name() -> None:
+    assert work_of("128x1x28x28") == 3 * 128 * 784
+    assert work_of("128x1x28x28 forward + 64x1x28x28") == 128 * 784 + 3 * 64 * 784
+    assert work_of("2 * 64x784") == 301_056
+    assert (work_of("?"), work_of("odd")) == (3.0, 1.0)
+
+
+TABLE = (Phase("arm", "12x4", 400, 0.120, 0.0), Phase("arm", "12x4 forward", 400, 0.040, 0.0),
+         Phase("arm", "6x4", 100, 0.055, 0.003))  # fmt: skip
+
+
+def test_a_training_is_billed_by_its_phases_with_the_error_of_their_medians() -> None:
+    """G19 once more, by phases; a phase that was not timed costs what the one nearest in work costs."""
+    found = billed({"12x4": 1000, "12x4 forward": 500, "6x4": 400}, TABLE)
+    assert found is not None
+    error = 400 * math.sqrt(math.pi / 2) * 1.4826 * 0.003 / 10
+    assert (found.seconds, found.error_s, found.nearest) == pytest.approx((162.0, error, 0.0))
+    near = billed({"12x4": 3, "11x4": 1}, TABLE)
+    assert near is not None
+    assert (near.seconds, near.nearest) == pytest.approx((0.48, 0.25))
+    assert billed({}, TABLE) is billed({"12x4": 1}, ()) is None
+
+
+def test_entries_off_the_line_of_their_arm_are_named() -> None:
+    table = [Phase("a", f"{n}x10", 200, 0.01 * n if n != 4 else 0.004, 0.0) for n in range(1, 7)]
+    assert [one.phase for one in out_of_line(table)] == ["4x10"]
+
+
+STEPS = {"none": {"12x4": 1500}, "resize": {"12x4": 1000, "12x4 forward": 500, "6x4": 400}}
+
+
+def test_a_report_tells_the_speedup_on_the_reference_system_beside_the_measured_one(tmp_path: Path) -> None:
+    """Whatever the trials measured: S = 180 / 162, once the table is there; a damaged one is none."""
+    made = make_store(tmp_path, {"resize": Method(0.5)}, seeds=(17, 18), num_batches=8, evaluations=4,
+                      change=lambda cell: dataclasses.replace(cell, phases=STEPS[cell.arm]))  # fmt: skip
+    with connect(tmp_path) as con:
+        assert summarise(con, "ablate").reference is None
+    phases = [dataclasses.asdict(dataclasses.replace(one, arm=arm)) for arm in STEPS for one in TABLE]
+    record = {"host": "bench9", "utc": "2026-05-05T00:00:00Z", "torch": "2", "phases": phases}
+    made.store.write_reference("ablate", record)
+    with connect(tmp_path) as con:
+        found = summarise(con, "ablate")
+    assert found.reference is not None
+    none, resize = found.reference.arms
+    assert (none.seconds, resize.seconds) == pytest.approx((180.0, 162.0))
+    assert (resize.speedup.value, resize.speedup.n) == (pytest.approx(1.111111, abs=5e-7), 2)
+    half = 1.96 * 400 * math.sqrt(math.pi / 2) * 1.4826 * 0.003 / 10 / 162
+    assert resize.speedup.hi == pytest.approx(180 / 162 * math.exp(half), rel=1e-4)
+    page = to_markdown(make_page(found))
+    assert "In reference system time" in page
+    assert "On bench9 as timed on 2026-05-05" in page
+    made.store.write_reference("ablate", {**record, "phases": [{"arm": "none", "phase": 3}]})
+    with connect(tmp_path) as con:
+        assert summarise(con, "ablate").reference is None

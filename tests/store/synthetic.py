@@ -62,6 +62,7 @@ class Cell:
     started_utc: str = UTC
     dirty: bool | None = False
     code_sha: str = "c0de" * 3
+    phases: Mapping[str, int] = field(default_factory=dict)
     reference_s: tuple[float, ...] = (0.3, 0.301)
     """The reference workload before and after."""
 
@@ -197,6 +198,7 @@ def _write(
         timing_reasons=list(cell.timing_reasons),
         effective={name: methods[name].effective for name in cell.methods},
         reference_s=list(cell.reference_s),
+        phases=dict(cell.phases),
         code_sha=cell.code_sha,
         dirty=cell.dirty,
         final=final,

@@ -154,4 +154,17 @@ TIMES = (
         ),
         also=("correlation",),
     ),
+    Statistic(
+        "reference system time",
+        "What an arm's trials would have taken on the machine that expkit calibrate ran on: steps by what they do, "
+        "times the median seconds of such steps there. It knows nothing of the machines that trained, nor of what they "
+        "stall on, so it stands beside the measured speedup and judges nothing.",
+        "sum over phases of steps * median seconds; S = T_0 / T_c, errors of medians and seeds added",
+        source="Kaddour et al. (2023)",
+        where=("reference",),
+        also=(
+            "RST",
+            "calibrate",
+        ),
+    ),
 )
