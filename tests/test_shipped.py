@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from expkit.launch import targets
 from expkit.plan.count import count
+from expkit.plan.expand import baseline_trial
 from expkit.spec.files import load_recipe
 from expkit.spec.sweep_file import load_sweep
 
@@ -27,3 +29,9 @@ def test_a_sweep_is_8_sets_5_seeds_and_a_repeat_of_the_baseline_a_seed(file: Pat
     arithmetic = count(sweep)
     assert sweep.name == file.stem
     assert (arithmetic.sets, arithmetic.trials, arithmetic.repeats, arithmetic.replicates) == (8, 40, 5, 45)
+
+
+@pytest.mark.parametrize("file", SWEEPS, ids=lambda f: f.name)
+def test_its_target_was_derived_from_the_baseline_that_it_trains(file: Path) -> None:
+    sweep, target = load_sweep(file), targets.read(targets.target_file(file))
+    assert target["trials"] == [baseline_trial(sweep, seed).id12 for seed in target["seeds"]], "expkit pilot --force"

@@ -36,7 +36,12 @@ def metric_and_mode(asked: Asked, settings: Settings) -> tuple[str, Literal["max
     name, _, mode = asked.metric.rpartition(":")
     if name and mode in ("max", "min"):
         return name, "max" if mode == "max" else "min"
-    return asked.metric, "min" if _SMALLER.search(asked.metric) else "max"
+    return asked.metric, mode_by_name(asked.metric)
+
+
+def mode_by_name(metric: str) -> Literal["max", "min"]:
+    """`eval/cross_entropy` is to be minimised, as every loss, error and perplexity; all else to be maximised."""
+    return "min" if _SMALLER.search(metric) else "max"
 
 
 def delta(metric: str, settings: Settings) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from expkit.errors import UsageError, unknown
 from expkit.launch.progress import progress_of
@@ -82,15 +82,9 @@ def _of(store: Store, name: str | None, rows: Iterable[PlanRow]) -> Overview:
 
 
 def _settled(store: Store) -> Callable[[str, int], bool]:
-    """Whether the index knows a replicate as complete: 10 microseconds a trial, where its record takes 90."""
-    known = index.read(store.layout)
-
-    @cache
-    def replicates(id12: str) -> frozenset[int]:
-        entry = known.holds(store.layout, id12)
-        return frozenset(each.replicate for each in entry.replicates) if entry is not None else frozenset()
-
-    return lambda id12, replicate: replicate in replicates(id12)
+    """Whether the index knows a replicate as complete: 20 microseconds a trial, where its record takes 90."""
+    complete = cache(partial(index.read(store.layout).complete, store.layout))
+    return lambda id12, replicate: replicate in complete(id12)
 
 
 def _stray(store: Store, known: set[tuple[str, int]]) -> list[PlanRow]:

@@ -14,18 +14,17 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from expkit.errors import EnvironmentFault
-from expkit.store import claims, compacted, fold, index, tables
+from expkit.store import claims, compacted, fold, gathered, index, tables
 from expkit.store.atomic import Unreadable, sync_folder, write_json
 from expkit.store.compacted import Key, Manifest
 from expkit.store.fold import ENOUGH_ROWS, Damaged
-from expkit.store.index import Entry
 from expkit.store.layout import INDEX_TABLE, Layout, Parts
 from expkit.store.metrics import METRICS_SCHEMA_VERSION
 from expkit.store.records import FINAL
@@ -87,16 +86,19 @@ def compact(store: Store) -> Compaction:
                 _add(batch, key, folder, done)
                 batch = _closed(store.layout, batch, done, ENOUGH_ROWS)
             _closed(store.layout, batch, done, 1)
+        gathered.clear(store.layout)
         _write_index(store)
     return done
 
 
 def take_out(store: Store) -> Compaction:
     """Rewrite the compacted files that hold rows of removed attempts, without these; they count for nobody already.
+    Copies that hold such rows go.
 
     EnvironmentFault where a compaction is at work, which does the same.
     """
     done = Compaction()
+    gathered.clear(store.layout)
     if not compacted.names(store.layout):
         return done
     with _alone(store.layout):
@@ -109,6 +111,17 @@ def take_out(store: Store) -> Compaction:
                 _closed(store.layout, batch, done, 1)
         _write_index(store)
     return done
+
+
+def last_finished(store: Store, id12: str, replicate: int) -> int:
+    """The last attempt of a finished replicate; nobody writes to it or to those before any more. 0 where there is none.
+
+    A driver may just have begun the next, which has files that the status does not tell of yet.
+    """
+    status = store.read_status(id12, replicate)
+    if status is None or status.state not in FINAL or claims.newest(store.layout, id12, replicate)[1]:
+        return 0  # its driver waits for the end of all ranks before it lets go of its claim
+    return status.attempt
 
 
 @contextmanager
@@ -142,8 +155,9 @@ def _cleared(layout: Layout, done: Compaction) -> list[Manifest]:
     replaced = {name for manifest in valid for name in manifest.replaces}
     for name in replaced & set(names):
         _remove(layout, name)
+    kept = {*names, *gathered.names(layout)}
     for path in layout.compacted.iterdir():
-        left = path.suffix in (".parquet", ".tmp", ".unread") and path.stem not in names
+        left = path.suffix in (".parquet", ".tmp", ".unread") and path.stem not in kept
         if left and not INDEX_TABLE.fullmatch(path.name):
             path.unlink(missing_ok=True)  # nothing under these names ever counted
     index.clear(layout)
@@ -156,15 +170,11 @@ def _remove(layout: Layout, name: str) -> None:
 
 
 def _finished(store: Store, f: Found) -> Iterator[tuple[Key, Path]]:
-    """Attempts of a finished replicate, by rank; nobody writes to these any more."""
-    if not f.metrics:
-        return
-    status = store.read_status(f.id12, f.replicate)
-    if status is None or status.state not in FINAL or claims.newest(store.layout, f.id12, f.replicate)[1]:
-        return  # its driver waits for the end of all ranks before it lets go of its claim
+    """Attempts of a finished replicate, by rank."""
+    last = last_finished(store, f.id12, f.replicate) if f.metrics else 0
     for attempt in f.attempts:
         folder = store.layout.attempt(f.id12, f.replicate, attempt)
-        if attempt <= status.attempt:  # a driver may just have begun the next
+        if attempt <= last:
             for rank in sorted({parts.rank for path in metrics_of(folder) if (parts := Parts.of(path))}):
                 yield Key(f.id12, f.replicate, attempt, rank), folder
 
@@ -212,7 +222,8 @@ def _closed(layout: Layout, batch: _Batch, done: Compaction, enough: int) -> _Ba
     name = uuid.uuid4().hex
     size, sha256 = fold.write(table, layout.compacted_metrics(name))
     replaces = tuple(manifest.name for manifest in batch.replaces)
-    manifest = Manifest(name, batch.rows, size, sha256, METRICS_SCHEMA_VERSION, replaces)
+    covers = {key.written: n for key, n in sorted(batch.rows.items())}
+    manifest = Manifest(name, covers, size, sha256, METRICS_SCHEMA_VERSION, replaces)
     write_json(layout.manifest(name), manifest.to_json())
     sync_folder(layout.compacted)  # from here on the new file counts
     for replaced in replaces:
@@ -250,19 +261,21 @@ def _write_index(store: Store) -> None:
     layout, before = store.layout, index.read(store.layout)
     names = compacted.names(layout)
     settled: list[Found] = []
-    entries: dict[str, Entry] = {}
+    entries: dict[str, str] = {}
     for id12, replicates in itertools.groupby(scan(layout, []), lambda f: f.id12):
         of_trial = list(replicates)
-        known = before.holds(layout, id12)
-        if known is None and not all(_is_settled(store, f) for f in of_trial):
-            continue
-        entry = known or index.entry_of(layout, id12, {f.replicate: f.attempts for f in of_trial})
-        if entry is not None:
-            entries[id12] = entry
-            settled += [replace(f, settled=known is not None) for f in of_trial]
+        if before.complete(layout, id12) or all(_is_settled(store, f) for f in of_trial):
+            entry = index.entry_of(layout, id12, {f.replicate: f.attempts for f in of_trial})
+            if entry is not None:
+                entries[id12] = entry
+                settled += of_trial
     if entries != before.entries or (entries and before.compacted != frozenset(names)):
+        reading = Store(layout.root)
         made = {"trials": tables.trials, "params": tables.params, "events": tables.events}
-        index.write(layout, names, entries, {name: make(store, settled) for name, make in made.items()})
+        rows = {name: make(reading, settled, before) for name, make in made.items()}
+        for bad in reading.set_aside:  # is to be named by who reads it
+            entries.pop(bad.path.relative_to(layout.trials).parts[0], None)
+        index.write(layout, names, entries, rows)
 
 
 def _is_settled(store: Store, f: Found) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -29,6 +30,14 @@ class Key(NamedTuple):
     attempt: int
     rank: int
 
+    @property
+    def written(self) -> str:
+        """As it stands in a manifest."""
+        return f"{self.id}/r{self.replicate}/{self.attempt}/{self.rank}"
+
+
+_WRITTEN = re.compile(r"[0-9a-f]{12}/r\d+/\d+/\d+")
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -36,8 +45,8 @@ class Manifest:
 
     name: str
     """32 hex; the file's name without its ending."""
-    rows: dict[Key, int]
-    """How many of each attempt and rank."""
+    covers: Mapping[str, int]
+    """How many rows of each attempt and rank, by its key as it is written: who looks for one need not read them all."""
     size: int
     """Bytes of the file."""
     sha256: str
@@ -46,17 +55,21 @@ class Manifest:
     replaces: tuple[str, ...] = ()
     """Names of compacted files whose rows are all in this one."""
 
+    @cached_property
+    def rows(self) -> dict[Key, int]:
+        """How many of each attempt and rank."""
+        return {_key(text): n for text, n in self.covers.items()}
+
     @property
     def num_rows(self) -> int:
         """Rows of all attempts."""
-        return sum(self.rows.values())
+        return sum(self.covers.values())
 
     def to_json(self) -> dict[str, Any]:
         """As it is written, a line an attempt and rank."""
-        covers = {f"{key.id}/r{key.replicate}/{key.attempt}/{key.rank}": n for key, n in sorted(self.rows.items())}
         return {
             "schema_version": MANIFEST_VERSION, "metrics_schema": self.schema, "rows": self.num_rows,
-            "size": self.size, "sha256": self.sha256, "replaces": list(self.replaces), "covers": covers,
+            "size": self.size, "sha256": self.sha256, "replaces": list(self.replaces), "covers": self.covers,
         }  # fmt: skip
 
     @classmethod
@@ -66,9 +79,11 @@ class Manifest:
         if not isinstance(version, int) or version > MANIFEST_VERSION:
             raise ValueError(f"has schema version {version!r}, this expkit reads up to {MANIFEST_VERSION}")
         try:
-            rows = {_key(text): int(n) for text, n in value["covers"].items()}
+            covers = value["covers"]
+            if not all(map(_WRITTEN.fullmatch, covers)) or not all(type(n) is int for n in covers.values()):
+                raise ValueError("covers what no attempt is called")
             size, schema = int(value["size"]), int(value["metrics_schema"])
-            return cls(name, rows, size, str(value["sha256"]), schema, tuple(map(str, value["replaces"])))
+            return cls(name, covers, size, str(value["sha256"]), schema, tuple(map(str, value["replaces"])))
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise ValueError(f"is no manifest of a compacted file ({type(e).__name__}: {e})") from None
 
@@ -99,11 +114,11 @@ def counting(all_of: Iterable[Manifest], readable: Callable[[str], bool], layout
     good = [manifest for manifest in all_of if readable(str(layout.compacted_metrics(manifest.name)))]
     replaced = {name for manifest in good for name in manifest.replaces}
     chosen: list[Manifest] = []
-    held: set[Key] = set()
+    held: set[str] = set()
     for manifest in sorted(good, key=lambda manifest: (-manifest.num_rows, manifest.name)):
-        if manifest.name not in replaced and held.isdisjoint(manifest.rows):
+        if manifest.name not in replaced and held.isdisjoint(manifest.covers):
             chosen.append(manifest)
-            held.update(manifest.rows)
+            held.update(manifest.covers)
     return chosen
 
 

@@ -8,6 +8,7 @@ trials/<id12>/   trial.json  recipe.yaml  notes.json
                      artifacts/  checkpoints/  profile/
 metrics/<hex>.parquet     rows of many finished attempts;  <hex>.json  which, and that the file counts
         index.json        what need not be listed and read again of complete trials;  index-<hex>.parquet
+        gathered-<hex>.parquet    copies of small metrics files;  gathered-<hex>.json  of which
 provenance/<hash>.json  <hash>.patch    what many replicates share
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -32,6 +33,8 @@ COMPACTED = re.compile(r"[0-9a-f]{32}\.json")
 """Names of the manifests of compacted files."""
 INDEX_TABLE = re.compile(r"index-[0-9a-f]{32}\.parquet")
 """Names of the tables of the index."""
+GATHERED = re.compile(r"gathered-[0-9a-f]{32}\.json")
+"""Names of what says of which files a copy was made."""
 
 
 class Parts(NamedTuple):
@@ -44,8 +47,13 @@ class Parts(NamedTuple):
     @classmethod
     def of(cls, path: str) -> Parts | None:
         """From a file's name, with or without its folder; None for any other file."""
-        match = METRICS.fullmatch(path.rpartition("/")[2])
-        return None if match is None else cls(int(match["rank"] or 0), int(match[2]), int(match["last"] or match[2]))
+        return _parts(path.rpartition("/")[2])
+
+
+@lru_cache(maxsize=4096)  # attempts call their files alike
+def _parts(name: str) -> Parts | None:
+    match = METRICS.fullmatch(name)
+    return None if match is None else Parts(int(match["rank"] or 0), int(match[2]), int(match["last"] or match[2]))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,11 @@ import pyarrow as pa
 
 from expkit.errors import UsageError
 from expkit.store import guard, tables
+from expkit.store.atomic import Unreadable
+from expkit.store.gather import gather
 from expkit.store.metrics import METRICS_SCHEMA_VERSION, SCHEMA
 from expkit.store.running import Limits
-from expkit.store.scan import TRIES, look
+from expkit.store.scan import TRIES, Look, look
 from expkit.store.store import Store
 from expkit.store.sweeps import plan_schema
 from expkit.store.views import STITCHED, VIEWS, WHOLE
@@ -43,8 +45,7 @@ class Opened:
     def __init__(self, store: Store, limits: Limits, *, thorough: bool = False) -> None:
         self._store = store
         for last_try in (*[False] * (TRIES - 1), True):
-            self._looked = time.time()
-            self._look = look(store.layout, METRICS_SCHEMA_VERSION, store.set_aside, thorough=thorough)
+            self._look, self._looked = self._looked_at(thorough)
             self._loaders = self._lazy()
             self.con = duckdb.connect(":memory:")
             _limit(self.con, limits)
@@ -73,6 +74,17 @@ class Opened:
         """Whether all files are still there; folding and compaction put their rows into others."""
         return all(Path(file).exists() for file in self._look.files)
 
+    def _looked_at(self, thorough: bool) -> tuple[Look, float]:
+        """What lies there, and when that was; small files are copied into one where this saves the next reader time."""
+        for first in (not thorough, False):
+            aside: list[Unreadable] = []
+            looked = time.time()
+            found = look(self._store.layout, METRICS_SCHEMA_VERSION, aside, thorough=thorough)
+            if not (first and gather(self._store, found.files, found.copies)):
+                break
+        self._store.set_aside += aside
+        return found, looked
+
     def _make_views(self) -> None:
         for name, (schema, _) in self._loaders.items():
             self.con.register(name, schema.empty_table())
@@ -99,12 +111,13 @@ class Opened:
         return f"{rows} ANTI JOIN _gone USING (id, replicate, attempt)"
 
     def _lazy(self) -> dict[str, tuple[pa.Schema, Callable[[], pa.Table]]]:
+        found, known = self._look.found, self._look.known
         plan = pa.schema([pa.field("sweep", pa.string()), *plan_schema()])
         return {
-            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, self._look.found, self._looked)),
-            "_params": (tables.PARAMS, lambda: tables.params(self._store, self._look.found)),
-            "_events": (tables.EVENTS, lambda: tables.events(self._store, self._look.found)),
-            "_notes": (tables.NOTES, lambda: tables.notes(self._store, self._look.found)),
+            "_trials": (tables.TRIALS, lambda: tables.trials(self._store, found, known, self._looked)),
+            "_params": (tables.PARAMS, lambda: tables.params(self._store, found, known)),
+            "_events": (tables.EVENTS, lambda: tables.events(self._store, found, known)),
+            "_notes": (tables.NOTES, lambda: tables.notes(self._store, found)),
             "_sweeps": (tables.SWEEPS, lambda: tables.sweeps(self._store)),
             "_sweep_trials": (plan, lambda: tables.sweep_trials(self._store)),
         }

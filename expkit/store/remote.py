@@ -119,7 +119,8 @@ class _Mirror:
 
     def _needed(self, name: str) -> bool:
         parts = PurePosixPath(name).parts
-        hidden = any(part.startswith(".") or part in ("..", "/") for part in parts)
+        copy = parts[0] == "metrics" and parts[-1].startswith("gathered-")  # of files as old as they are there
+        hidden = copy or any(part.startswith(".") or part in ("..", "/") for part in parts)
         return not hidden and not _PASSED_OVER & set(parts[:-1]) and (self._logs or not name.endswith(".log"))
 
     def _fetch(self, wanted: Mapping[str, _Entry]) -> None:

@@ -13,13 +13,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from expkit.store import compacted, seal
+from expkit.store import compacted, gathered, index, seal
 from expkit.store.atomic import Unreadable
 from expkit.store.compacted import Key
-from expkit.store.index import Index
-from expkit.store.index import read as read_index
-from expkit.store.layout import ID12, METRICS, Layout, Parts
+from expkit.store.index import NOTHING, Index
+from expkit.store.layout import ID12, Layout, Parts
 
 _VERSION = re.compile(rb"expkit\.metrics\.schema_version\x18.(\d+)")
 """Our key and its value as they stand in a footer; a file of another program lacks them."""
@@ -29,8 +29,7 @@ TRIES = 20
 """How often a folder is looked at again that was compacted meanwhile; a compaction changes it every few seconds."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One replicate's folder."""
 
     id12: str
@@ -39,8 +38,6 @@ class Found:
     """Numbers of the attempts, in order."""
     metrics: tuple[str, ...]
     """Closed metrics files of all attempts, not yet checked."""
-    settled: bool = False
-    """It is complete, its metrics are in compacted files, and the index has its records."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,10 @@ class Look:
     gone: list[tuple[str, int, int]]
     """(id, replicate, attempt) that a compacted file holds though its folder was removed: its rows do not count, also
     where the replicate has been run again since."""
+    known: Index
+    """What need not be read again."""
+    copies: list[str]
+    """Names of all copies of metrics files, counting or not."""
 
 
 def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable], *, thorough: bool = False) -> Look:
@@ -64,13 +65,13 @@ def look(layout: Layout, newest_schema: int, set_aside: list[Unreadable], *, tho
         aside: list[Unreadable] = []
         before = compacted.names(layout)
         try:
-            found, files, keys = _counting(layout, before, newest_schema, aside, thorough, last_try)
+            found = _counting(layout, before, newest_schema, aside, thorough, last_try)
         except FileNotFoundError:
             continue  # folded or compacted since it was listed
         if last_try or compacted.names(layout) == before:
             break
     set_aside += aside
-    return Look(found, files, sorted({key[:3] for key in keys} - attempts_of(found)))
+    return found
 
 
 def attempts_of(found: Iterable[Found]) -> set[tuple[str, int, int]]:
@@ -78,15 +79,15 @@ def attempts_of(found: Iterable[Found]) -> set[tuple[str, int, int]]:
     return {(f.id12, f.replicate, attempt) for f in found for attempt in f.attempts}
 
 
-def scan(layout: Layout, set_aside: list[Unreadable], index: Index | None = None) -> Iterator[Found]:
+def scan(layout: Layout, set_aside: list[Unreadable], known: Index = NOTHING) -> Iterator[Found]:
     """All replicates, by id and number. Folders that vanish meanwhile are passed over, closed ones are set aside.
 
-    Trials for which an entry of `index` holds are not looked into.
+    Trials whose listing is `known` are not looked into.
     """
     for id12 in sorted(name for name in _names(layout.trials, set_aside) if ID12.fullmatch(name)):
-        entry = index.holds(layout, id12) if index is not None else None
-        if entry is not None:
-            yield from (Found(id12, each.replicate, each.attempts, (), settled=True) for each in entry.replicates)
+        listing = known.listing(layout, id12)
+        if listing is not None:
+            yield from (Found(id12, replicate, attempts, ()) for replicate, attempts in listing.items())
             continue
         folder = f"{layout.trials}/{id12}"
         replicates = [int(name[1:]) for name in _names(folder, set_aside) if name[0] == "r" and name[1:].isdigit()]
@@ -105,7 +106,7 @@ def found_in(layout: Layout, id12: str, replicate: int, set_aside: list[Unreadab
 def metrics_of(attempt_dir: str | Path, set_aside: list[Unreadable] | None = None) -> list[str]:
     """Closed metrics files of an attempt, of all ranks, sorted."""
     names = _names(attempt_dir, [] if set_aside is None else set_aside)
-    return [f"{attempt_dir}/{name}" for name in sorted(names) if METRICS.fullmatch(name)]
+    return [f"{attempt_dir}/{name}" for name in sorted(names) if Parts.of(name)]
 
 
 def has_more(now: Found, than: Found) -> bool:
@@ -180,11 +181,8 @@ def missing(paths: Iterable[str]) -> list[Parts]:
 
 def _counting(
     layout: Layout, names: list[str], newest_schema: int, set_aside: list[Unreadable], thorough: bool, last_try: bool
-) -> tuple[list[Found], list[str], set[Key]]:
-    """(all replicates, the files that count, what compacted ones hold).
-
-    FileNotFoundError where one has gone since it was listed, but on the last try.
-    """
+) -> Look:
+    """As `look`; FileNotFoundError where a file has gone since it was listed, but on the last try."""
 
     def check(path: str) -> bool:
         try:
@@ -198,16 +196,20 @@ def _counting(
         return reason is None
 
     whole = compacted.counting(compacted.manifests(layout, names, set_aside), check, layout)
-    covered = {key for manifest in whole for key in manifest.rows}
+    covered = {key for manifest in whole for key in manifest.covers}
     files = [str(layout.compacted_metrics(manifest.name)) for manifest in whole]
-    known = read_index(layout)
-    trusted = known if known.compacted.issubset(manifest.name for manifest in whole) else None
-    found = list(scan(layout, set_aside, trusted))
+    known = index.read(layout)
+    if not known.compacted.issubset(manifest.name for manifest in whole):
+        known = NOTHING
+    copies = gathered.names(layout)
+    held = [] if thorough else [each for each in gathered.read(layout) if usable(each.path, newest_schema) is None]
+    same = gathered.unchanged(held)
+    found = list(scan(layout, set_aside, known))
     for f in found:
-        own = [path for path in f.metrics if not covered or _key(f, path) not in covered]
+        own = [path for path in f.metrics if not covered or _key(f, path).written not in covered]
         for folder, paths in itertools.groupby(own, lambda path: path.rpartition("/")[0]):
-            files += _of_attempt(folder, list(paths), check, set_aside)
-    return found, files, covered
+            files += _of_attempt(folder, list(paths), lambda path: path in same or check(path), set_aside)
+    return Look(found, gathered.in_place_of(files, held, same), _gone(covered, found), known, copies)
 
 
 def _of_attempt(folder: str, paths: list[str], check: Callable[[str], bool], set_aside: list[Unreadable]) -> list[str]:
@@ -219,6 +221,13 @@ def _of_attempt(folder: str, paths: list[str], check: Callable[[str], bool], set
         also = f", and so are those up to {gap.last:06d}" if gap.last > gap.first else ""
         set_aside.append(Unreadable(Layout.metrics(Path(folder), gap.rank, gap.first), f"is missing{also}"))
     return files
+
+
+def _gone(covered: Iterable[str], found: Iterable[Found]) -> list[tuple[str, int, int]]:
+    """Attempts of these keys that have no folder; told apart as texts, for all but a few have one."""
+    there = {f"{f.id12}/r{f.replicate}/{attempt}" for f in found for attempt in f.attempts}
+    gone = {key.rpartition("/")[0] for key in covered} - there
+    return sorted((id12, int(replicate[1:]), int(k)) for id12, replicate, k in (each.split("/") for each in gone))
 
 
 def _in_order(paths: Iterable[str]) -> list[tuple[Parts, str]]:

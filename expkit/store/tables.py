@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 
 from expkit.store.atomic import Unreadable
 from expkit.store.flat import flat
-from expkit.store.index import Index
-from expkit.store.index import read as read_index
+from expkit.store.index import NOTHING, Index
 from expkit.store.notes import read as read_notes
 from expkit.store.records import CLOCKS, FINAL, TrialRecord
 from expkit.store.scan import Found, found_in, has_more
@@ -64,14 +63,14 @@ SPANS = pa.schema([
 ])  # fmt: skip
 
 
-def trials(store: Store, found: Iterable[Found], looked: float = math.inf) -> pa.Table:
+def trials(store: Store, found: Iterable[Found], known: Index = NOTHING, looked: float = math.inf) -> pa.Table:
     """One row a replicate; replicates whose trial.json cannot be read are left out, and it is on `set_aside`.
 
     `looked` is when `found` was listed, in seconds since 1970: what has ended since then stands as running, for its
     last rows are in files that were not there yet, and nobody should take half a series for a result.
     """
     rows = []
-    known, found = _known(store, "trials", TRIALS, found)
+    same, found = _same(store, known, "trials", TRIALS, found)
     records: dict[str, TrialRecord | None] = {}
     for f in found:
         if f.id12 not in records:
@@ -80,32 +79,32 @@ def trials(store: Store, found: Iterable[Found], looked: float = math.inf) -> pa
         if record is not None:
             rows.append(_trial_row(store, f, record, looked))
     read = _table(rows, TRIALS, store, lambda row: store.layout.status(row["id"], row["replicate"]))
-    return pa.concat_tables([known, read])
+    return pa.concat_tables([same, read])
 
 
-def params(store: Store, found: Iterable[Found]) -> pa.Table:
+def params(store: Store, found: Iterable[Found], known: Index = NOTHING) -> pa.Table:
     """One row a trial and key of its configuration; lists are one value, as JSON."""
     rows = []
-    known, found = _known(store, "params", PARAMS, found)
+    same, found = _same(store, known, "params", PARAMS, found)
     for id12 in sorted({f.id12 for f in found}):
         record = store.read_trial(id12)
         for key, value in flat(record.config) if record is not None else ():
             rows.append({"id": id12, "key": key, "value_text": _text(value), "value_num": number(value)})
     read = _table(rows, PARAMS, store, lambda row: store.layout.trial_record(row["id"]))
-    return pa.concat_tables([known, read])
+    return pa.concat_tables([same, read])
 
 
-def events(store: Store, found: Iterable[Found]) -> pa.Table:
+def events(store: Store, found: Iterable[Found], known: Index = NOTHING) -> pa.Table:
     """One row an event. A torn last line is what a killed writer leaves; the file is named, its whole lines count."""
     rows = []
-    known, found = _known(store, "events", EVENTS, found)
+    same, found = _same(store, known, "events", EVENTS, found)
     for f in found:
         for attempt in f.attempts:
             path = store.layout.events(store.layout.attempt(f.id12, f.replicate, attempt))
             place = {"id": f.id12, "replicate": f.replicate, "attempt": attempt}
             rows += [{**place, **event} for event in _lines(path, store.set_aside)]
     read = _table(rows, EVENTS, store, lambda row: store.layout.replicate(row["id"], row["replicate"]))
-    return pa.concat_tables([known, read])
+    return pa.concat_tables([same, read])
 
 
 def notes(store: Store, found: Iterable[Found]) -> pa.Table:
@@ -152,22 +151,20 @@ def torn(store: Store) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.string()), "replicate": pa.array(replicates, pa.int32())})
 
 
-def _known(store: Store, name: str, schema: pa.Schema, found: Iterable[Found]) -> tuple[pa.Table, list[Found]]:
-    """(rows that the index has, the replicates that it has none of)."""
+def _same(
+    store: Store, known: Index, name: str, schema: pa.Schema, found: Iterable[Found]
+) -> tuple[pa.Table, list[Found]]:
+    """(rows that the index has and that are what the files say, the replicates that it has none of)."""
     found = list(found)
-    settled: dict[str, list[int]] = {}
-    for f in found:
-        if f.settled:
-            settled.setdefault(f.id12, []).append(f.replicate)
-    index = read_index(store.layout) if settled else Index()
-    table = index.table(store.layout, name, schema)
-    if table is None:
+    rows = known.table(store.layout, name, schema)
+    if rows is None:
         return schema.empty_table(), found
-    held = {id12: [each.replicate for each in entry.replicates] for id12, entry in index.entries.items()}
-    same = {id12 for id12, replicates in settled.items() if held.get(id12) == replicates}
-    rows = table.filter(pc.is_in(table["id"], pa.array(same, pa.string())))
-    have = set(rows["id"].unique().to_pylist())
-    return rows, [f for f in found if f.id12 not in have]
+    there: dict[str, dict[int, tuple[int, ...]]] = {}
+    for f in found:
+        there.setdefault(f.id12, {})[f.replicate] = f.attempts
+    same = {id12 for id12, attempts in there.items() if known.has(store.layout, name, id12, attempts)}
+    rows = rows.filter(pc.is_in(rows["id"], pa.array(same, pa.string())))
+    return rows, [f for f in found if f.id12 not in same]
 
 
 def _trial_row(store: Store, f: Found, record: TrialRecord, looked: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from expkit.store import compacted, notes, seal, tables
+from expkit.store import compacted, gathered, notes, seal, tables
 from expkit.store.atomic import Unreadable, read_json
 from expkit.store.compacted import Key
 from expkit.store.fold import damage, misplaced
@@ -33,7 +33,7 @@ def verify(store: Store, ids: Collection[str] | None = None) -> Iterator[tuple[P
     yield from ((bad.path, bad.reason) for bad in aside)
     yield from _compacted(store.layout, ids)
     if ids is None:
-        yield from _index(store.layout)
+        yield from _saved(store.layout)
         for name in store.sweeps():
             yield from _sweep(store, name)
 
@@ -94,7 +94,8 @@ def _damage_of(path: Path, manifest: compacted.Manifest) -> str | None:
     return None if same else "was changed since it was written: its content is not what its manifest says"
 
 
-def _index(layout: Layout) -> Iterator[tuple[Path, str | None]]:
+def _saved(layout: Layout) -> Iterator[tuple[Path, str | None]]:
+    """What only saves time; index and copies."""
     aside: list[Unreadable] = []
     read_json(layout.index, aside)
     yield from ((bad.path, f"{bad.reason}; expkit compact makes it anew") for bad in aside)
@@ -102,6 +103,9 @@ def _index(layout: Layout) -> Iterator[tuple[Path, str | None]]:
         if INDEX_TABLE.fullmatch(path.name):
             whole = seal.is_whole(path.read_bytes())
             yield path, None if whole else "was changed since it was written; queries do without it"
+    copies = {copy.path for copy in gathered.read(layout)}
+    for path in map(layout.compacted_metrics, gathered.names(layout)):
+        yield path, None if str(path) in copies else "was changed since it was written; queries do without it"
 
 
 def _sweep(store: Store, name: str) -> Iterator[tuple[Path, str | None]]:

@@ -33,10 +33,13 @@ import os, shutil, signal, sys
 from pathlib import Path
 import numpy, pyarrow
 pyarrow.array(numpy.zeros(1))  # imports pandas, where there is one; not in each child
-from expkit.store import compact, fold
+from expkit.store import compact, fold, gather
 from expkit.store.compacted import Key
+from expkit.store.metrics import METRICS_SCHEMA_VERSION
+from expkit.store.scan import look
 from expkit.store.store import Store
 
+gather.ENOUGH_FILES = 2
 made, scratch, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 step = 0
 
@@ -56,6 +59,9 @@ for at in range(1000):
         sys.addaudithook(count)
         if what == "compact":
             compact.compact(Store(runs))
+        elif what == "gather":
+            found = look(Store(runs).layout, METRICS_SCHEMA_VERSION, [])
+            gather.gather(Store(runs), found.files, found.copies)
         else:
             for folder in sorted(runs.glob("trials/*/r*/attempts/1")):
                 fold.fold(folder, Key(folder.parts[-4], int(folder.parts[-3][1:]), 1, 0))
@@ -165,7 +171,7 @@ def test_files_have_enough_rows_and_a_long_attempt_keeps_its_own(
     assert table(tmp_path).equals(before)
 
 
-@pytest.mark.parametrize("what", ["compact", "fold"])
+@pytest.mark.parametrize("what", ["compact", "fold", "gather"])
 def test_a_kill_at_any_step_loses_no_row_and_shows_none_twice(tmp_path: Path, what: str) -> None:
     """Two attempts of three parts, and an earlier compacted file that is taken up again."""
     made = Store(tmp_path / "made")
@@ -180,13 +186,13 @@ def test_a_kill_at_any_step_loses_no_row_and_shows_none_twice(tmp_path: Path, wh
     arguments = [made.layout.root, tmp_path / "killed", what]
     subprocess.run([sys.executable, "-c", KILLED_AT_EACH_STEP, *arguments], check=True, timeout=120)
     stores = [Store(root) for root in (tmp_path / "killed").iterdir()]
-    assert len(stores) > (18 if what == "compact" else 14)
+    assert len(stores) > {"compact": 18, "fold": 14, "gather": 5}[what]
     for store in stores:
         assert seen(store) == expected, store.layout.root
         compact(store)
         assert seen(store) == expected, store.layout.root
         names = compacted.names(store.layout)
-        tables = [p for p in store.layout.compacted.iterdir() if p.stem not in (*names, ".lock", "index")]
+        tables = [p for p in store.layout.compacted.iterdir() if p.stem not in (*names, ".lock", ".gathering", "index")]
         assert len(names) == 1 and len(tables) == 3 and len(files(store.layout.root)) == 4
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from expkit.store import index
 from expkit.store.compact import compact
+from expkit.store.events import EventLog
 from expkit.store.metrics import METRICS_SCHEMA_VERSION
 from expkit.store.query import connect
 from expkit.store.scan import look
@@ -46,7 +47,9 @@ def store(made: Synthetic, tmp_path: Path) -> Store:
 
 
 def settled(store: Store) -> list[tuple[str, int]]:
-    return [(f.id12, f.replicate) for f in look(store.layout, METRICS_SCHEMA_VERSION, []).found if f.settled]
+    """Replicates of which no record is read."""
+    found = look(store.layout, METRICS_SCHEMA_VERSION, [])
+    return [(f.id12, f.replicate) for f in found.found if found.known.complete(store.layout, f.id12)]
 
 
 def answers(store: Store) -> dict[str, pa.Table]:
@@ -72,13 +75,13 @@ def test_complete_trials_are_in_it_and_answers_are_the_same(store: Store, made: 
     assert store.layout.index.read_bytes() == before
 
 
-def test_its_records_are_used(store: Store, made: Synthetic) -> None:
+def test_records_of_complete_trials_are_not_read_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = answers(store)
-    record = store.layout.trial_record(made.ids["none", 17])
-    text, stat = record.read_text(), record.stat()
-    record.write_text(text.replace("synthetic", "SYNTHETIC"))
-    os.utime(record, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    read: list[str] = []
+    real = Store.read_trial
+    monkeypatch.setattr(Store, "read_trial", lambda self, id12: read.append(id12) or real(self, id12))
     assert answers(store) == expected
+    assert read and not set(read) & {id12 for id12, _ in settled(store)}
 
 
 CHANGES: dict[str, Callable[[Store, str], Any]] = {
@@ -92,6 +95,9 @@ CHANGES: dict[str, Callable[[Store, str], Any]] = {
     ),
     "an attempt less": lambda store, id12: shutil.rmtree(store.layout.attempt(id12, 0, 1)),
     "no status": lambda store, id12: store.layout.status(id12, 0).unlink(),
+    "another record": lambda store, id12: store.layout.trial_record(id12).write_text(
+        store.layout.trial_record(id12).read_text().replace("synthetic", "SYNTHETIC")
+    ),
 }
 
 
@@ -104,10 +110,32 @@ def test_what_changed_since_is_read_again(store: Store, made: Synthetic, change:
     assert after == without_index(store) and after != before
 
 
+def test_an_event_more_is_seen(store: Store, made: Synthetic) -> None:
+    """It changes neither folder nor record, so all else of the trial is still known."""
+    before = answers(store)
+    EventLog(store.layout.attempt(made.ids["none", 17], 0, 1)).write("late")
+    after = answers(store)
+    assert after == without_index(store) and len(after["events"]) == len(before["events"]) + 1
+    assert len(settled(store)) == 4
+
+
+def test_a_record_that_cannot_be_read_is_named_by_every_reader(store: Store, made: Synthetic) -> None:
+    store.layout.index.unlink()
+    record = store.layout.trial_record(made.ids["none", 17])
+    record.write_text("{")
+    os.utime(record, (1e9, 1e9))
+    compact(store)
+    assert {id12 for id12, _ in settled(store)} == {made.ids["none", 18]}
+    for _ in range(2):
+        with connect(store.layout.root) as con:
+            assert len(con.table("FROM trials")) == 4
+            assert [bad.path for bad in con.set_aside] == [record]
+
+
 def test_a_damaged_index_costs_time_and_nothing_else(store: Store) -> None:
     expected = answers(store)
     whole = store.layout.index.read_bytes()
-    for damage in (b"", b"{}", whole[:-100], whole.replace(b'"schema_version": 1', b'"schema_version": 9')):
+    for damage in (b"", b"{}", whole[:-100], whole.replace(b'"schema_version": 2', b'"schema_version": 9')):
         store.layout.index.write_bytes(damage)
         assert answers(store) == expected and settled(store) == []
     store.layout.index.write_bytes(whole)

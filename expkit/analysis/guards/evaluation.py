@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from expkit.analysis import phrases
+from expkit.analysis.estimates import Interval
 from expkit.analysis.guards.light import not_checked
 from expkit.analysis.model import Guard, Light
+from expkit.analysis.other_metrics import Differences, turned
 from expkit.analysis.time_to_target import Crossing
 
 RESOLUTION = 0.02
@@ -68,11 +70,14 @@ def selection_split(splits: Iterable[str], opened: int = 0, of_confirmed: Iterab
     return Guard("test split", "green", 0, f"Selection on {phrases.listing(sorted(names))}; {once}.")
 
 
-def metric_unchanged(metric: str, mode: str, changing: Iterable[str], others: Iterable[str] = ()) -> Guard:
+def metric_unchanged(
+    metric: str, mode: str, changing: Iterable[str], others: Iterable[str] = (), found: Differences | None = None
+) -> Guard:
     """B13: whether the metric means the same in every arm. `changing`: methods that train on other targets.
 
     A loss of training is what a method changes; an evaluated loss on plain targets is computed alike, but punishes
-    methods that train for soft ones. The number counts the methods.
+    methods that train for soft ones. So `found` is what each metric says, and an arm that one calls better and another
+    worse is named with both numbers. The number counts the methods.
     """
     methods = sorted(set(changing))
     beside = sorted(set(others) - {metric})
@@ -82,10 +87,24 @@ def metric_unchanged(metric: str, mode: str, changing: Iterable[str], others: It
     if not methods:
         return Guard("metric", "green", 0, f"{metric} is evaluated alike in every arm{also}.")
     change = f"{phrases.listing(methods)} {'changes' if len(methods) == 1 else 'change'} the training loss"
+    if arms := turned(found or {metric: {}}, metric):
+        said = f"{change}, and the verdict hangs on the metric: {_turned(metric, arms)}."
+        return Guard("metric", "amber", len(methods), said)
     if mode == "min":
         said = f"{change}, and arms are judged by {metric}, a loss on plain targets{also}."
         return Guard("metric", "amber", len(methods), said)
     return Guard("metric", "green", len(methods), f"{change}; compared on {metric}, evaluated alike{also}.")
+
+
+def _turned(metric: str, arms: Mapping[str, tuple[str, Interval, Interval]]) -> str:
+    """The arm that comes first in numbers, the others by name."""
+    (arm, (other, own, its)), *rest = arms.items()
+    better, worse = (metric, other) if (own.value or 0.0) > 0 else (other, metric)
+    said = f"{arm} is better by {better} ({phrases.difference(own if better == metric else its)})"
+    said += f" and worse by {worse} ({phrases.difference(own if worse == metric else its)})"
+    return said + (
+        f"; so {'is' if len(rest) == 1 else 'are'} {phrases.listing([name for name, _ in rest])}" if rest else ""
+    )
 
 
 def hits(num_hits: int, n: int) -> Guard:

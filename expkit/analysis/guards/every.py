@@ -67,7 +67,7 @@ def _splits(t: Tables) -> Guard:
 def _metric(t: Tables) -> Guard:
     changing = {name for one in t.recipes.values() for name in one.changes_targets}
     evaluated = [name for name in t.metrics if name.startswith(t.study.metric.partition("/")[0] + "/")]
-    return evaluation.metric_unchanged(t.study.metric, t.study.mode, changing, evaluated)
+    return evaluation.metric_unchanged(t.study.metric, t.study.mode, changing, evaluated, t.by_metric)
 
 
 def _applied(t: Tables) -> Guard:

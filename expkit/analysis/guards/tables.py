@@ -19,6 +19,7 @@ from expkit.analysis.intervals import Array
 from expkit.analysis.load import Sweep, Views, git_silent, of_sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.noise import Floor
+from expkit.analysis.other_metrics import Differences, differences
 from expkit.analysis.pairs import time_pairs
 from expkit.analysis.recipe import Recipe, unit_of
 from expkit.analysis.replicate import Replicate, label_of, methods_of, split_arm
@@ -45,6 +46,8 @@ class Tables:
     other_terms: bool = False
     metrics: Sequence[str] = ()
     """Names that one complete trial has recorded."""
+    by_metric: Differences = field(default_factory=dict)
+    """What each evaluated metric says of quality, where methods train on other targets; else empty."""
     confirm_splits: Sequence[str] = ()
     confirmation: Mapping[str, Any] = field(default_factory=dict)
     """The record of the latest confirmation; empty where nothing was confirmed."""
@@ -196,16 +199,22 @@ def tables(con: Views, data: Sweep, study: Study, info: TargetInfo, floor: Floor
     """The same with what the store knows beside the trials."""
     some = next((r for r in study.replicates if r.complete and not r.unreadable), None)
     set_aside, plan = of_sweep(con, data)
+    recipes = recipe.of_arms(con, data.name)
+    metrics = [row["name"] for row in con.rows(_METRICS_OF, [some.id, some.replicate])] if some else []
+    label = study.metric.partition("/")[0]
+    others = [name for name in metrics if name.startswith(f"{label}/") and name != study.metric]
+    changing = any(one.changes_targets for one in recipes.values())
     opened = [recipe.read(json.loads(row["config"] or "{}")) for row in con.rows(_CONFIRMED, [data.name])]
     return Tables(
         study=study,
         data=data,
         info=info,
         floor=floor,
-        recipes=recipe.of_arms(con, data.name),
+        recipes=recipes,
         named=con.store.sweep_settings(data.name).get("named") or (),
         other_terms=other_terms,
-        metrics=[row["name"] for row in con.rows(_METRICS_OF, [some.id, some.replicate])] if some else [],
+        metrics=metrics,
+        by_metric=differences(con, data.name, study, others) if changing and others else {},
         confirm_splits=sorted({split for one in opened for split in one.splits}),
         confirmation=con.store.confirmation(data.name),
         set_aside=set_aside,

@@ -125,6 +125,24 @@ def test_a_metric_that_the_methods_change() -> None:
     assert evaluation.metric_unchanged("train/loss", "min", []).light == "amber"
 
 
+def test_a_method_that_one_metric_calls_better_and_another_worse_is_named_with_both() -> None:
+    worse, better, even = Interval(-0.02, -0.03, -0.01, 5), Interval(0.003, 0.001, 0.005, 5), Interval(0, -1, 1, 5)
+    by = {"eval/cross_entropy": {"ls": worse, "ema": worse, "both": worse},
+          "eval/accuracy": {"ls": better, "ema": even, "both": better}}  # fmt: skip
+    found = evaluation.metric_unchanged("eval/cross_entropy", "min", ["ls"], by, by)
+    assert (found.light, found.sentence) == ("amber", (
+        "ls changes the training loss, and the verdict hangs on the metric: ls is better by eval/accuracy "
+        "(+0.0030 [+0.0010, +0.0050] (n=5)) and worse by eval/cross_entropy (-0.020 [-0.030, -0.010] (n=5)); "
+        "so is both."
+    ))  # fmt: skip
+    other = evaluation.metric_unchanged("eval/accuracy", "max", ["ls"], by, by)
+    assert (other.light, "ls is better by eval/accuracy" in other.sentence) == ("amber", True)
+    assert (
+        evaluation.metric_unchanged("eval/accuracy", "max", ["ls"], by, {"eval/accuracy": {"ls": better}}).light
+        == "green"
+    )
+
+
 def test_less_work_that_saves_no_time() -> None:
     work, none = Interval(1.33, 1.28, 1.38, 5), Interval(1.0, 0.97, 1.03, 5)
     found = methods.less_work({"selective_backprop": (work, none), "ema": (none, none)})
