@@ -23,6 +23,7 @@ from expkit.launch.sources import Changed, changed
 from expkit.launch.targets import Target
 from expkit.launch.trials import add, python_path
 from expkit.plan.expand import baseline_trial, expand
+from expkit.plan.space import Space
 from expkit.plan.trial import Cell
 from expkit.spec.recipe import Pilot
 from expkit.spec.sweep import Sweep
@@ -254,6 +255,7 @@ def _write_records(
         "timing": sweep.run.timing,
         "seeds": list(sweep.seeds),
         "candidates": [candidate.label for candidate in sweep.candidates],
+        "orders": Space(sweep, sweep.grids[0]).orders() if len(sweep.grids) == 1 else [],
         "named": _named(store.sweep_settings(sweep.name).get("named") or [], terms),
     })  # fmt: skip
     if target:

@@ -19,6 +19,7 @@ Masks = NDArray[np.int64]
 
 MAX_METHODS = 16
 """65,536 words; beyond, aliases are not looked for."""
+_NONE = 5e-3
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,20 @@ def aliases(masks: Sequence[int], k: int, of: int, most: int = 3) -> tuple[Alias
     sets = np.array([m for m in _up_to(k, most) if m != of], dtype=np.int64)
     share = j[sets ^ of] / max(len(masks), 1)
     return tuple(Alias(int(m), float(s)) for m, s in zip(sets, share, strict=True) if s)
+
+
+def fitted_aliases(masks: Sequence[int], k: int, method: int, most: int = 3) -> tuple[Alias, ...]:
+    """As `aliases` of one method's main effect where all main effects and the mean are fitted by least squares.
+
+    X^+ Z with the columns of single methods in X and those of two to `most` methods in Z, after Box and Wilson (1951).
+    The same where main effects are orthogonal; else a cell too few, say, puts a part of each pair into each of them.
+    """
+    signs_NK = 2.0 * (np.asarray(masks, dtype=np.int64)[:, None] >> np.arange(k) & 1) - 1
+    sets = [m for m in _up_to(k, most) if m.bit_count() > 1]
+    columns = np.array([signs_NK[:, _letters(m)].prod(axis=1) for m in sets]).T
+    design = np.hstack((np.ones((len(signs_NK), 1)), signs_NK))
+    share = np.linalg.lstsq(design, columns, rcond=1e-10)[0][1 + method] if sets else ()
+    return tuple(Alias(m, float(s)) for m, s in zip(sets, share, strict=True) if abs(s) > _NONE)
 
 
 def chains(masks: Sequence[int], k: int, order: int = 2) -> list[tuple[int, ...]]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from expkit.analysis import cost, phrases
-from expkit.analysis.budgets import BUDGET
 from expkit.analysis.comparisons import Cost, Tuning
 from expkit.analysis.expected_best import curve
 from expkit.analysis.load import Key, Rates, Sweep, Views
 from expkit.analysis.replicate import Replicate, label_of, methods_of, parameters_of
 from expkit.analysis.study import Study
+from expkit.spec.axes import BUDGET
 
 POWER = "gpu_power_usage_W"
 """The series that a monitor of the system logs; over several ranks their mean."""

@@ -64,7 +64,7 @@ def _method(study: Study, floor: Floor, effect: Effect, guards: Sequence[Guard])
         return MethodVerdict(effect.method, WITHHELD, effect.time, effect.quality, reds[0].sentence if reds else "")
     label = TABLE[time_class(effect.time, floor.eps)][quality_class(effect.quality, study.delta)]
     said = f"{phrases.factor(effect.time)} {phrases.on_clock(study.clock)}, {study.metric} "
-    said += f"{phrases.difference(effect.quality)}, averaged over {phrases.count(effect.contexts, 'context')}."
+    said += f"{phrases.difference(effect.quality)}, {effect.over}."
     return MethodVerdict(effect.method, label, effect.time, effect.quality, said)
 
 

@@ -23,9 +23,8 @@ from expkit.analysis.estimates import AtQuality, AtTime, EqualQuality
 from expkit.analysis.pairs import first_quality
 from expkit.analysis.replicate import split_arm
 from expkit.analysis.study import Study
+from expkit.spec.axes import BUDGET
 
-BUDGET = "trainer.ssr"
-"""The parameter that is a budget: it scales every schedule, so each run of it ends its own."""
 WANTED = 3
 """Qualities at which the speedup is given."""
 

@@ -28,11 +28,11 @@ MAX_CUBES = 4096
 
 @dataclass(frozen=True)
 class Cube:
-    """A full grid among the cells: one level of each method, on or off, at one parameter point."""
+    """A grid among the cells: one level of each method, on or off, at one parameter point."""
 
     methods: tuple[str, ...]
     order: NDArray[np.int64]
-    """(2^k,) the cell of each bitmask."""
+    """The cell of each bitmask, (2^k,) of a full grid; of those that there are where the cells are a part of one."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Grid:
         return sorted(label for levels in self.factors for label in levels)
 
     def spread(self, weights_R2k: Array, names: Sequence[tuple[int, ...]]) -> dict[tuple[str, ...], Array]:
-        """Weights on the bitmasks of a cube as weights on the cells, one (C,) for each choice of levels.
+        """Weights on the bitmasks of a cube, as `order` has them, as weights on cells: one (C,) a choice of levels.
 
         Row r is about the methods `names[r]` (indices of factors); each choice of their levels has the mean over all
         cubes that it stands in, so over the other methods' levels and over parameter points.
@@ -80,22 +80,38 @@ def grid_of(cells: Sequence[Cell]) -> Grid | None:
 
     Methods that are on in every cell are no part of it. A design of more than 12 methods has none.
     """
-    points = sorted({point for _, point in cells})
     factors = switched(cells)
     num = int(np.prod([len(levels) + 1 for levels in factors], dtype=np.int64))
+    if len(factors) > MAX_METHODS or len(cells) != num * len({point for _, point in cells}):
+        return None
+    found = part_of_grid(cells)
+    return found[0] if found is not None and len(found[1]) == 2 ** len(factors) else None
+
+
+def part_of_grid(cells: Sequence[Cell], most: int = MAX_METHODS) -> tuple[Grid, tuple[int, ...]] | None:
+    """Cells as certain bitmasks of their methods, at every choice of levels and every parameter point; and which.
+
+    None where one of these lacks a bitmask that another has, and for more than `most` methods.
+    """
+    points, factors = sorted({point for _, point in cells}), switched(cells)
     cubes = int(np.prod([len(levels) for levels in factors], dtype=np.int64)) * len(points)
-    too_many = len(factors) > MAX_METHODS or cubes > MAX_CUBES
-    if not factors or too_many or len(cells) != num * len(points) or len(set(cells)) != len(cells):
+    if not 0 < len(factors) <= most or cubes > MAX_CUBES or len(set(cells)) != len(cells):
         return None
     always = frozenset.intersection(*(on for on, _ in cells))
     index = {(on - always, point): i for i, (on, point) in enumerate(cells)}
+    masks = sorted({mask_of(on, factors) for on, _ in index})
     found = []
     for point, chosen in itertools.product(points, itertools.product(*factors)):
-        order = [index.get((frozenset(_subset(chosen, mask)), point)) for mask in range(2 ** len(chosen))]
+        order = [index.get((frozenset(_subset(chosen, mask)), point)) for mask in masks]
         if None in order:
             return None
         found.append(Cube(chosen, np.array(order, dtype=np.int64)))
-    return Grid(factors, tuple(found), len(cells))
+    return Grid(factors, tuple(found), len(cells)), tuple(masks)
+
+
+def mask_of(on: frozenset[str], factors: Sequence[Sequence[str]]) -> int:
+    """Bit i set where factor i is on, at any of its levels."""
+    return sum(1 << i for i, levels in enumerate(factors) if not on.isdisjoint(levels))
 
 
 def switched(cells: Sequence[Cell]) -> tuple[tuple[str, ...], ...]:

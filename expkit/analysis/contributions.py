@@ -100,7 +100,7 @@ class Credit:
     """What the credit rests on, and all of it that is not one method's."""
 
     basis: str = "none"
-    """`full grid`, `least squares` (assuming no three-way interactions), `pairs` or `none`."""
+    """`full grid`, `orders` (sampled), `least squares` (assuming no three-way interactions), `pairs` or `none`."""
     sentence: str = ""
     words: tuple[str, ...] = ()
     """Of a regular fraction, the sets whose column is constant; A * B * C means that A is aliased with B * C."""

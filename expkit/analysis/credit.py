@@ -32,7 +32,7 @@ class Axis:
         idle = [study.idle[arm] for arm in study.by_arm]
         sisters = sister_levels({m for on, _ in study.cells for m in on})
         self._told = exp if ratio else lambda interval: interval
-        self.table = Table.of(study.cells, values_CS, idle, study.ci)
+        self.table = Table.of(study.cells, values_CS, idle, study.ci, study.orders)
         self.shares: Shares = shares(self.table)
         found = method_effects(study.cells, values_CS, sisters, idle, study.ci)
         self.main: Mapping[str, MethodEffect] = {e.method: self._with_margin(e) for e in found}
@@ -75,7 +75,7 @@ class Axis:
 def credited(study: Study, floor: Floor) -> tuple[tuple[Effect, ...], Credit]:
     """One row a method, or a level of one, that some arm has and some arm lacks; and what the rows rest on."""
     time, quality = Axis(study, study.log_speed_CS, True), Axis(study, study.quality_CS, False)
-    part = Partial.of(time.table.cells)
+    part = Partial.of(time.table.cells, time.table.values_CS)
     methods = sorted(set(time.main) | set(quality.main))
     effects = tuple(_effect(study, method, time, quality, part, floor) for method in methods)
     return effects, together(study, time, quality, part)
@@ -92,7 +92,7 @@ def _effect(study: Study, method: str, time: Axis, quality: Axis, part: Partial 
     of_time, of_quality = time.main.get(method, nothing), quality.main.get(method, nothing)
     known = max(of_time, of_quality, key=lambda e: e.planned)
     part_time, part_quality = time.part(method), quality.part(method)
-    aliased = part.aliases_of([method]) if part is not None and known.contrast and method in part.methods else ()
+    aliased = part.aliases_of([method]) if part is not None and known.contrast and part.has(method) else ()
     return Effect(
         method=method,
         time=exp(of_time.estimate.interval),
@@ -106,6 +106,7 @@ def _effect(study: Study, method: str, time: Axis, quality: Axis, part: Partial 
         part_time=part_time,
         part_quality=part_quality,
         aliases=aliased,
+        contrast=known.contrast,
     )
 
 
@@ -115,7 +116,7 @@ def _sentence(
     effect, worth = time.estimate.interval, quality.estimate.interval
     if effect.value is None and worth.value is None:
         return f"{time.method}: no pair of arms has ended yet."
-    over = f"as a contrast of {phrases.count(time.planned, 'arm')}" if time.contrast else (
+    over = f"as a contrast of {phrases.count(time.pairs, 'arm')}" if time.contrast else (
         f"averaged over {time.pairs} of {phrases.count(time.planned, 'context')}")  # fmt: skip
     found = (
         f"{time.method}: {phrases.factor(exp(effect))} {phrases.on_clock(study.clock)}{_beyond(effect, floor)} and "

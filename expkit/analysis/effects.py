@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from expkit.analysis.cells import Cell, Idle, matched_pairs, matched_squares, switched
+from expkit.analysis.estimates import Interval
 from expkit.analysis.fraction import Partial
 from expkit.analysis.intervals import Array, PooledError, pooled_error
 from expkit.analysis.least_squares import Pairwise, fit
@@ -47,7 +48,7 @@ def method_effects(
     """
     table = np.asarray(values_CS, dtype=float)
     error = pooled_error(table, [point for _, point in cells])
-    part = None if any(idle) else Partial.of(cells)
+    part = None if any(idle) else Partial.of(cells, table)
     if part is not None and part.regular:
         return _of_fraction(part, table, error, level)
     found = []
@@ -118,13 +119,18 @@ def _mean_over_seeds(
 
 
 def _contrasted(cells: Sequence[Cell], methods: Sequence[str], table: Array, level: float) -> list[MethodEffect]:
-    """Methods of which no two cells differ by themselves, as in a fraction: least squares on single methods."""
+    """Methods of which no two cells differ by themselves, as in a fraction: least squares on single methods.
+
+    One that no cell with a value has, or that all of them have, has a row without a number.
+    """
     if not methods:
         return []
     model = Pairwise.of(cells, pairs=False)
     error = pooled_error(table, [point for _, point in cells])
     found = fit(model, {m: model.main(m) for m in methods}, table, level, error)
-    return [MethodEffect(m, e, len(cells), len(cells), contrast=True) for m, e in found.items()]
+    ended = [on for (on, _), row in zip(cells, table, strict=True) if np.isfinite(row).any()]
+    found |= {m: Estimate(Interval(level=level)) for m in methods if len({m in on for on in ended}) < 2}
+    return [MethodEffect(m, e, len(ended), len(cells), contrast=True) for m, e in found.items()]
 
 
 def _pair_weights(pairs: Sequence[tuple[int, int]], num_cells: int) -> Array:

@@ -23,6 +23,8 @@ class Estimate:
 
     interval: Interval = field(default_factory=Interval)
     p: float | None = None
+    df: float | None = None
+    """Of the interval's t quantile."""
 
 
 def contrasts(
@@ -63,7 +65,7 @@ def estimate(mean: float, standard_error: float, df: float, n: int, level: float
     value, error = float(mean), float(standard_error)
     half = t_quantile(level, df) * error
     p = t_two_sided_p(value / error, df) if error > 0 else float(value == 0)
-    return Estimate(Interval(value, value - half, value + half, n, level, method), p)
+    return Estimate(Interval(value, value - half, value + half, n, level, method), p, df)
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class Settings:
     confirmatory: tuple[str, ...] = ()
     """Arms that were the question before the first trial ran."""
     rates: Rates = field(default_factory=Rates)
+    orders: tuple[tuple[str, ...], ...] = ()
+    """Of switching methods on, where the design sampled them for Shapley credit."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ def settings(con: Views, sweep: str, target_metric: str | None) -> Settings:
         exclusive=known.get("timing", "exclusive") != "shared",
         confirmatory=tuple(known.get("confirmatory") or ()),
         rates=Rates(**{name: float(value) for name, value in (known.get("rates") or {}).items()}),
+        orders=tuple(tuple(map(str, order)) for order in known.get("orders") or ()),
     )
 
 

@@ -132,12 +132,20 @@ class Effect:
     shapley_time: Interval = field(default_factory=Interval)
     shapley_quality: Interval = field(default_factory=Interval)
     contexts: int = 0
-    """Pairs of cells per seed that differ in this method only."""
+    """Pairs of cells per seed that differ in this method only; the cells of a contrast."""
     part_time: Part = field(default_factory=Part)
     """Its part of what all methods do to time, by several readings."""
     part_quality: Part = field(default_factory=Part)
     aliases: tuple[str, ...] = ()
     """In a fraction, sets of methods whose effect is in the same number as its main effect."""
+    contrast: bool = False
+    """Whether the effect is a contrast of all cells, as in a fraction, and no mean over pairs."""
+
+    @property
+    def over(self) -> str:
+        """What it is a mean over."""
+        return f"as a contrast of {self.contexts} arms" if self.contrast else (
+            f"averaged over {self.contexts} context{'' if self.contexts == 1 else 's'}")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from expkit.analysis import improvement, phrases
 from expkit.analysis.cells import grid_of
 from expkit.analysis.comparisons import Sensitivity
+from expkit.analysis.fraction import Partial
 from expkit.analysis.intervals import t_interval
 from expkit.analysis.power import detectable, seeds_needed
 from expkit.analysis.study import Study
@@ -22,8 +23,8 @@ def sensitivity(study: Study) -> Sensitivity:
     error, n = study.time_error, len(study.seeds)
     if error is not None:
         per_seed, arm = error.df / (n - 1), error.sd * math.sqrt(2 / n)
-        full = grid_of(study.cells) is not None
-        effect = detectable(2 * error.sd / math.sqrt(len(study.cells) * n), error.df) if full else None
+        arms = _contrasted(study)
+        effect = detectable(2 * error.sd / math.sqrt(arms * n), error.df) if arms else None
         return _made(error.sd, error.df, n, arm, effect, lambda s: seeds_needed(s, error.sd, freedom=per_seed))
     spreads = [(float(row.std(ddof=1)), len(row)) for row in _ratios(study) if len(row) > 1]
     if not spreads:
@@ -31,6 +32,14 @@ def sensitivity(study: Study) -> Sensitivity:
     sd, typical = float(np.median([s for s, _ in spreads])), int(np.median([k for _, k in spreads]))
     one = sd / math.sqrt(2)
     return _made(one, typical - 1, typical, sd / math.sqrt(typical), None, lambda s: seeds_needed(s, one, rho=0.0))
+
+
+def _contrasted(study: Study) -> int | None:
+    """Arms of which a main effect is a contrast: all of a full grid, those of a fraction; None in other designs."""
+    if grid_of(study.cells) is not None:
+        return len(study.cells)
+    part = Partial.of(study.cells)
+    return len(part.rows) if part is not None and part.regular else None
 
 
 def _ratios(study: Study) -> list[np.typing.NDArray[np.float64]]:

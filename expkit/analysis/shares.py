@@ -20,6 +20,7 @@ from expkit.analysis.fraction import Partial
 from expkit.analysis.intervals import Array, PooledError, pooled_error, t_quantile
 from expkit.analysis.least_squares import MAX_PARAMETERS, Pairwise, fit, lack_of_fit_p
 from expkit.analysis.linear import Estimate, Lenth, contrasts, estimate, lenth
+from expkit.analysis.orders import Orders, of_orders
 
 Name = tuple[str, ...]
 
@@ -50,15 +51,17 @@ class Table:
     values_CS: Array
     grid: Grid | None
     level: float
+    orders: Orders = ()
+    """Of switching on, along which the cells were chosen."""
 
     @classmethod
-    def of(cls, cells: Sequence[Cell], values_CS: ArrayLike, idle: Idle, level: float) -> Table:
+    def of(cls, cells: Sequence[Cell], values_CS: ArrayLike, idle: Idle, level: float, orders: Orders = ()) -> Table:
         """Seeds without any value are left out."""
         table = np.asarray(values_CS, dtype=float)
         rows = [i for i in range(len(cells)) if not (idle and idle[i])]
         kept = table[rows][:, np.isfinite(table[rows]).any(axis=0)]
         cells = tuple(cells[i] for i in rows)
-        return cls(cells, kept, grid_of(cells), level)
+        return cls(cells, kept, grid_of(cells), level, orders)
 
     @property
     def complete_CS(self) -> Array:
@@ -164,7 +167,7 @@ def _variance(grid: Grid, values_CS: Array) -> dict[Name, float]:
 
 
 def _of_part(table: Table) -> Shares:
-    """From a grid with holes, a fraction, one-at-a-time designs: pairs and squares of cells, and least squares."""
+    """From a grid with holes, a fraction, orders, one-at-a-time designs: pairs and squares of cells, least squares."""
     cells, values, level = table.cells, table.values_CS, table.level
     error = table.error(values)
     factors = switched(cells)
@@ -179,11 +182,12 @@ def _of_part(table: Table) -> Shares:
     squares = {two: pair_interaction(cells, two, values, sisters, (), level, error) for two in twos}
     interactions = {two: found for two, (found, _, planned) in squares.items() if planned}
     interactions |= {n: one for n, one in fitted.items() if len(n) == 2 and n not in interactions}
-    shapley = {n[0]: one for n, one in fitted.items() if len(n) == 1}
+    sampled = of_orders(cells, values, table.orders, level, error)
+    shapley = sampled or {n[0]: one for n, one in fitted.items() if len(n) == 1}
     contrasted, margin, num = _of_fraction(table, error)  # a fraction has no squares but by an added baseline
     interactions = {n: one for n, one in contrasted.items() if len(n) > 1} or interactions
     return Shares(
-        basis="least squares" if shapley else "pairs",
+        basis="orders" if sampled else "least squares" if shapley else "pairs",
         shapley=shapley,
         add_one_in={label: one for label, one in alone.items() if one is not None},
         leave_one_out={label: one for label, one in last.items() if one is not None},
@@ -199,7 +203,7 @@ def _of_part(table: Table) -> Shares:
 
 def _of_fraction(table: Table, error: PooledError | None) -> tuple[dict[Name, Estimate], Lenth | None, int]:
     """The contrasts of a regular fraction by their set of fewest methods, Lenth's margins of them, its cells."""
-    part = Partial.of(table.cells)
+    part = Partial.of(table.cells, table.values_CS)
     if part is None or not part.regular:
         return {}, None, 0
     weights, values = part.effects(), table.values_CS

@@ -35,6 +35,8 @@ class Study:
     baseline: str
     """Label of the baseline's set, without parameters."""
     attained: Attained
+    orders: tuple[tuple[str, ...], ...] = ()
+    """Of switching on, where the design sampled them."""
 
     @cached_property
     def by_arm(self) -> dict[str, list[Replicate]]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from expkit.analysis import phrases
+from expkit.analysis import aliases, phrases
 from expkit.analysis.cells import switched
 from expkit.analysis.contributions import Credit, Interaction, Joint, Levels, Unreplicated, Waterfall
 from expkit.analysis.estimates import Interval
@@ -19,6 +19,7 @@ from expkit.analysis.nested import Nested, nested
 from expkit.analysis.replicate import level_of
 from expkit.analysis.shares import Name, Shares, Table, waterfall
 from expkit.analysis.study import Study
+from expkit.spec.labels import roman
 
 MOST_HIGHER = 12
 """Interactions of three and more methods that are kept, those of smallest q; a 2^10 grid has 968."""
@@ -38,10 +39,10 @@ class Axis(Protocol):
 def together(study: Study, time: Axis, quality: Axis, part: Partial | None) -> Credit:
     """The credit of a sweep beyond single methods."""
     kept, left_out = _interactions(study, time, quality, part)
-    best = time if time.shares.basis in ("full grid", "least squares") else quality
+    best = time if time.shares.basis in ("full grid", "orders", "least squares") else quality
     return Credit(
         basis=best.shares.basis,
-        sentence=_sentence(study, best),
+        sentence=_sentence(study, best, part),
         words=part.words() if part is not None and part.regular else (),
         lack_of_fit_p_time=time.shares.lack_of_fit_p,
         lack_of_fit_p_quality=quality.shares.lack_of_fit_p,
@@ -129,8 +130,29 @@ def _unreplicated(time: Axis, quality: Axis) -> Iterable[Unreplicated]:
             yield Unreplicated(name, found.m, found.pse, found.margin, found.simultaneous)
 
 
-def _sentence(study: Study, axis: Axis) -> str:
+def _sentence(study: Study, axis: Axis, part: Partial | None) -> str:
     """How the credit was come by, and what it takes for granted."""
+    if part is None or not part.regular:
+        return _of_basis(study, axis)
+    whole = (
+        _of_basis(study, axis)
+        if axis.shares.shapley
+        else "What is told in sums cannot share out the whole; no three methods are assumed to interact."
+    )
+    return f"{_of_fraction(part)} {whole}"
+
+
+def _of_fraction(part: Partial) -> str:
+    """Which fraction the arms are, and how their effects are to be read."""
+    size = roman(aliases.resolution(part.masks, part.grid.k) or 0)
+    return (
+        f"A fraction of resolution {size}: {len(part.masks)} of {2**part.grid.k} sets, in which "
+        f"{phrases.listing(part.words())} {'is' if len(part.words()) == 1 else 'are'} constant. Main effects and "
+        "interactions are contrasts of all of them, each in one number with what its row names."
+    )
+
+
+def _of_basis(study: Study, axis: Axis) -> str:
     cells, factors = axis.table.cells, switched(axis.table.cells)
     out = len(study.cells) - len(cells)
     idle = f" {phrases.count(out, 'arm')} left out, in which a method did nothing." if out else ""
@@ -140,6 +162,9 @@ def _sentence(study: Study, axis: Axis) -> str:
         lone = " One seed: intervals are Lenth's margins, which take most effects for none." if (
             axis.shares.lenth is not None) else ""  # fmt: skip
         return f"Exact, from all {len(cells)} arms of a full grid over {phrases.count(seeds, 'seed')}.{lone}{idle}"
+    if axis.shares.basis == "orders":
+        return (f"Sampled: the mean over {len(study.orders)} orders of switching on, of {len(cells)} of {full} arms; "
+                f"intervals are over seeds and orders. Interactions assume that no three interact.{idle}")  # fmt: skip
     if axis.shares.basis == "least squares":
         p = axis.shares.lack_of_fit_p
         doubt = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from expkit.launch.disk import Disk
+    from expkit.launch.drive import Job
+    from expkit.launch.forecast import Detects, Hours
     from expkit.launch.reconcile import Reconciled
     from expkit.launch.sources import Changed
     from expkit.plan.trial import Arithmetic, Cell
@@ -26,6 +29,12 @@ MOST_LOOKED_UP = 200_000
 def plan(
     file: SweepFile,
     cells: Annotated[bool, typer.Option("--cells", help="List every replicate in run order.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Run 20 steps of the baseline and of all on, for the hours.")
+    ] = False,
+    noise: Annotated[
+        float | None, typer.Option("--noise", min=1e-6, max=10, help="SD of ln time between equal runs, to plan with.")
+    ] = None,
     sets: Set = None,
     preset: Preset = None,
     trust_imports: TrustImports = None,
@@ -34,7 +43,9 @@ def plan(
 ) -> None:
     """Show how many trials a sweep has and why, what each rule removes, and what is done, running, failed and to run.
 
-    Also the disk that checkpoints take, where trainer.checkpoint keeps any.
+    Also the hours, once a trial has finished or with --probe; the smallest speedup that so many arms and seeds can
+    detect, at the noise of the A/A repeats or an assumed one; what a fraction cannot tell apart; and the disk that
+    checkpoints take, where trainer.checkpoint keeps any.
 
     Example: expkit plan ablate.yaml
     """
@@ -50,14 +61,21 @@ def plan(
     states = _states(counted, known)
     differ = _changed_code(sweep, known, runs_dir)
     disk = _disk(sweep, counted, known, runs_dir)
+    hours = _hours(sweep, states["to run"], known, runs_dir, probe)
+    found, of_noise = _detects(sweep, counted, known, runs_dir, noise)
     if as_json:
-        more = {"changed_code": list(differ.replicates if differ else ()), "checkpoints": _of_disk(sweep, disk)}
+        more = {"changed_code": list(differ.replicates if differ else ()), "checkpoints": _of_disk(sweep, disk),
+                "hours": hours and asdict(hours), "detects": {**asdict(found), "sd_source": of_noise}}  # fmt: skip
         give({**_document(sweep, counted, states, known, cells), **more})
         return
     print("\n".join(arithmetic_lines(sweep, counted)))
     print(f"{'state':>12}  {', '.join(f'{num:,} {state}' for state, num in states.items())}")
     for job in known.late if known else ():
         print(f"{'late':>12}  the baseline runs once more in block {job.cell.block}: {job.name()}")
+    if states["to run"]:
+        print(f"{'hours':>12}  {hours or 'known once a trial has finished; --probe measures 20 steps of two arms'}")
+    print(f"{'detects':>12}  {_told(found)}")
+    print(f"{'':>12}  where ln time varies by {found.sd:.2g} between equal runs ({of_noise})")
     if disk:
         print(f"{'disk':>12}  {disk}")
     if differ:
@@ -77,6 +95,7 @@ def arithmetic_lines(sweep: Sweep, counted: Arithmetic) -> list[str]:
     lines.append(f"{counted.trials:>12,}  trials over {counted.sets:,} sets in {counted.blocks:,} blocks")
     lines.append(f"{counted.repeats:>12,}  A/A repeats of the baseline {baseline(sweep)}, one a block")
     lines.append(f"{counted.replicates:>12,}  replicates in all")
+    lines += [f"{head:>12}  {text}" for fraction in counted.fractions for head, text in fraction.lines()]
     return lines
 
 
@@ -115,6 +134,41 @@ def _disk(sweep: Sweep, counted: Arithmetic, known: Reconciled | None, runs_dir:
     return disk_of(sweep.recipe, counted.replicates, store, known.jobs if known else ())
 
 
+def _hours(sweep: Sweep, num: int, known: Reconciled | None, runs_dir: Path, probe: bool) -> Hours | None:
+    from expkit.launch.forecast import from_finished, from_probe
+    from expkit.store.store import Store
+
+    if probe and num:
+        return from_probe(sweep, num)
+    return from_finished(sweep, Store(runs_dir), _done(known), known.todo) if known else None
+
+
+def _detects(
+    sweep: Sweep, counted: Arithmetic, known: Reconciled | None, runs_dir: Path, noise: float | None
+) -> tuple[Detects, str]:
+    """What the design can detect, and where the noise comes from that this rests on."""
+    from expkit.launch.forecast import ASSUMED_SD, detects, measured_sd
+    from expkit.store.store import Store
+
+    if noise is not None:
+        return detects(sweep, counted, noise), "as given"
+    measured = measured_sd(sweep, Store(runs_dir), _done(known)) if known else None
+    if measured is not None:
+        return detects(sweep, counted, measured[0]), f"as {measured[1]} A/A pairs did"
+    return detects(sweep, counted, ASSUMED_SD), "assumed; --noise for another"
+
+
+def _told(found: Detects) -> str:
+    if found.arm is None:
+        return "nothing: one seed has no error to judge by"
+    main = "" if found.method is None else f"x{found.method:.3f} as the main effect of a method, "
+    return f"{main}x{found.arm:.3f} as the speedup of one arm (80 % power, two-sided {100 * (1 - found.level):.2g} %)"
+
+
+def _done(known: Reconciled | None) -> list[Job]:
+    return [job for job, state in zip(known.jobs, known.states, strict=True) if state == "complete"] if known else []
+
+
 def _of_disk(sweep: Sweep, disk: Disk | None) -> dict[str, Any] | None:
     if disk is None:
         return None
@@ -149,6 +203,7 @@ def _document(
         "repeats": counted.repeats,
         "blocks": counted.blocks,
         "replicates": counted.replicates,
+        "fractions": [asdict(fraction) for fraction in counted.fractions],
         "baseline": baseline(sweep),
         "states": states,
     }

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from expkit.errors import Problem, SpecError
 from expkit.plan.blocks import Blocks, is_union
+from expkit.plan.confounded import Confounded, confounded
 from expkit.plan.space import Arm, Space
 from expkit.plan.trial import Arithmetic, Removed, Step
 from expkit.plan.united import unite
-from expkit.spec.axes import Axis
+from expkit.spec.axes import BUDGET, Axis
 from expkit.spec.labels import label_text
 from expkit.spec.sweep import Sweep
 
@@ -28,6 +29,7 @@ def count(sweep: Sweep) -> Arithmetic:
     if is_union(sweep):
         return _union(sweep)
     space = Space(sweep, sweep.grids[0])
+    fractions = confounded(space)
     tally = Tally()
     sets, arms = _configurations(space, tally)
     points, blocks_per_seed, alive = _points(space, arms, tally)
@@ -41,16 +43,18 @@ def count(sweep: Sweep) -> Arithmetic:
     tally.step(f"{len(sweep.seeds):,} seeds", trials)
     blocks = blocks_per_seed * len(sweep.seeds)
     _refuse_too_many(sweep, trials)
-    return Arithmetic(tuple(tally.steps), tuple(tally.removed), num_sets, trials, blocks, blocks)
+    return Arithmetic(tuple(tally.steps), tuple(tally.removed), num_sets, trials, blocks, blocks, fractions)
 
 
 def _union(sweep: Sweep) -> Arithmetic:
     """Each grid by itself, line by line, then what their union has."""
     tally = Tally()
     sizes = []
+    fractions: dict[Confounded, None] = {}
     for number, grid in enumerate(sweep.grids, 1):
         tally.prefix = f"grid {number}: " if len(sweep.grids) > 1 else ""
         space = Space(sweep, grid)
+        fractions |= dict.fromkeys(confounded(space))
         sizes.append(_points(space, _configurations(space, tally)[1], tally)[0])
     tally.prefix = ""
     _refuse_too_many(sweep, max(sizes) * len(sweep.seeds))
@@ -74,7 +78,8 @@ def _union(sweep: Sweep) -> Arithmetic:
         trials += united.added
         tally.step(f"the baseline {space.baseline.label} is added in {_plural(united.added, 'block')}", trials)
     _refuse_too_many(sweep, trials)
-    return Arithmetic(tuple(tally.steps), tuple(tally.removed), united.sets, trials, united.blocks, united.blocks)
+    steps, removed, blocks = tuple(tally.steps), tuple(tally.removed), united.blocks
+    return Arithmetic(steps, removed, united.sets, trials, blocks, blocks, tuple(fractions))
 
 
 @dataclass
@@ -194,7 +199,7 @@ def _values(space: Space, axis: Axis) -> str:
     parameters = [space.sweep.parameters[i] for i in axis.parameters]
     rows = ["/".join(label_text(p.values[k]) for p, k in zip(parameters, row, strict=True)) for row in axis.rows[:6]]
     paths = " and ".join(p.path for p in parameters)
-    what = "value" if len(parameters) == 1 else "zipped value"
+    what = "zipped value" if len(parameters) > 1 else "budget" if paths == BUDGET else "value"
     return f"{_plural(len(axis.rows), what)} of {paths} ({', '.join(rows)}{', ...' if len(axis.rows) > 6 else ''})"
 
 

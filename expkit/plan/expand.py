@@ -46,8 +46,8 @@ def expand(sweep: Sweep) -> Iterator[Cell]:
 
 
 def baseline_trial(sweep: Sweep, seed: int, point: Point | None = None) -> Trial:
-    """The baseline with a seed of choice, at the first value of each parameter unless told otherwise."""
-    where = sweep.first if point is None else point
+    """The baseline with a seed of choice, unless told otherwise at the first value of each parameter, budgets apart."""
+    where = sweep.longest if point is None else point
     return TrialMaker(sweep).trial(sweep.baseline, where, seed)
 
 

@@ -45,7 +45,7 @@ def parts_of(sweep: Sweep) -> list[Part]:
     """The grids in order, then what is included."""
     grids: list[Part] = [GridPart(Space(sweep, grid), grid) for grid in sweep.grids]
     space = Space(sweep, sweep.grids[0])
-    return [*grids, *(IncludePart(space, include, i) for i, include in enumerate(sweep.includes))]
+    return [*grids, *(IncludePart(space, include) for include in sweep.includes)]
 
 
 class GridPart:
@@ -117,7 +117,7 @@ class IncludePart:
     exempt = True
     num_codes = 1
 
-    def __init__(self, space: Space, include: Include, number: int) -> None:
+    def __init__(self, space: Space, include: Include) -> None:
         self.points: Iterable[Point] = (include.point,)
         self.seeds = include.seeds
         self._arm = space.arm(include.levels)
@@ -126,7 +126,7 @@ class IncludePart:
         if broken is not None:
             message = f"{self._arm.label} breaks a rule: {space.rules[broken].text}"
             mark = include.mark
-            raise SpecError([Problem(mark.file, mark.line, mark.column, f"include.{number}", message)])
+            raise SpecError([Problem(mark.file, mark.line, mark.column, include.path, message)])
 
     def codes(self) -> Iterator[int]:
         """Its only arm."""

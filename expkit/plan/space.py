@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from expkit.errors import Problem, SpecError
-from expkit.plan.designs import Digits, design_of
+from expkit.plan.designs import Digits, design_of, orders_of, switched
+from expkit.plan.fractions import MAX_METHODS
 from expkit.spec.axes import Point
 from expkit.spec.labels import label_text
 from expkit.spec.recipe import Recipe
@@ -46,6 +47,7 @@ class Space:
         self.sweep = sweep
         self.grid = grid
         self.choices = [(*(() if c.name in sweep.forced else (None,)), *c.levels) for c in grid.candidates]
+        self._refuse_large_fraction()
         self.design = design_of(sweep.design.parts, self.choices)
         self.constant = frozenset(m.name for m in sweep.constant)
         self.fixed = self.constant.union(level.method.name for level in sweep.always)
@@ -57,6 +59,17 @@ class Space:
         self._excluded: dict[tuple[object, ...], Exclusion | None] = {}
         self._looked_at = [_looked_at(exclusion, sweep) for exclusion in sweep.exclusions]
         self._depends = tuple(sorted({i for _, depends in self._looked_at for i in depends}))
+
+    def refused_design(self, message: str) -> SpecError:
+        """A problem with the design, at its place."""
+        mark = self.sweep.design.mark
+        return SpecError([Problem(mark.file, mark.line, mark.column, "ablate.design", message)])
+
+    def _refuse_large_fraction(self) -> None:
+        num = len(switched(self.choices))
+        if num > MAX_METHODS and any(part.kind == "fractional" for part in self.sweep.design.parts):
+            raise self.refused_design(f"a fraction has at most {MAX_METHODS} candidates, but there are {num}; take "
+                                      "pairwise or {shapley: {permutations: 16}}, or keep some on")  # fmt: skip
 
     def _refuse_broken_baseline(self) -> None:
         broken = self.broken(self.baseline.names)
@@ -86,6 +99,11 @@ class Space:
         for digits in self.design.points(self.choices):
             if not self.rules or self.broken(self.names(digits, everyone)) is None:
                 yield digits
+
+    def orders(self) -> list[list[str]]:
+        """The sampled orders of switching on, labels of candidates; none for designs without them."""
+        wanted = max((part.number for part in self.sweep.design.parts if part.kind == "shapley"), default=0)
+        return [[self.grid.candidates[i].label for i in order] for order in orders_of(self.choices, wanted)]
 
     def baseline_digits(self) -> Digits | None:
         """Where the baseline stands in the design, None where it is no arm of it."""

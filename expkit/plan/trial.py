@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from expkit.plan.confounded import Confounded
 from expkit.spec.recipe import Recipe
 
 Role = Literal["baseline", "arm", "repeat", "pilot", "tune", "confirm"]
@@ -71,6 +72,8 @@ class Arithmetic:
     trials: int
     repeats: int
     blocks: int
+    fractions: tuple[Confounded, ...] = ()
+    """What each fraction of the design cannot tell apart, those of several grids once."""
 
     @property
     def replicates(self) -> int:

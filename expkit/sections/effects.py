@@ -32,6 +32,7 @@ class Effects(Section):
 
 def _table(summary: Summary) -> Table:
     ci = unique([level(e.time) for e in summary.effects])
+    contrasts = all(e.contrast for e in summary.effects)
     columns = (
         Column("method", "method"),
         Column("time", "speedup", f"×, {ci} interval", "right"),
@@ -39,10 +40,12 @@ def _table(summary: Summary) -> Table:
         Column("quality", f"difference in {metric_name(summary)}", f"{ci} interval", "right"),
         Column("quality_resolved", "excludes 0", minor=True),
         Column("n", "n", "seeds", "right"),
-        Column("contexts", "contexts", "", "right", minor=True),
+        Column("contexts", "arms" if contrasts else "contexts", "", "right", minor=True),
         *aliases_column(summary.effects),
     )
     note = "A main effect is the mean over all contexts of switching the method on, linear in log-time."
+    if contrasts:
+        note = "A main effect is the mean of all arms with the method minus that of all without it, linear in log-time."
     return only(columns, [_row(summary, e) for e in summary.effects], note=note)
 
 
@@ -101,7 +104,8 @@ def _quality_chart(summary: Summary, estimates: list[Estimate]) -> Block:
 
 def _caption(summary: Summary, estimates: list[Estimate]) -> str:
     ci = unique([level(e.time) for e in summary.effects])
-    return f"Mean over contexts and {ci} interval, n = {span(e.n for e in estimates)} seeds."
+    what = "Contrast of all arms" if all(e.contrast for e in summary.effects) else "Mean over contexts"
+    return f"{what} and {ci} interval, n = {span(e.n for e in estimates)} seeds."
 
 
 def _told(estimates: list[Estimate]) -> str:

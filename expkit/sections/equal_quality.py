@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from expkit.analysis.budgets import BUDGET, budget_of
+from expkit.analysis.budgets import budget_of
 from expkit.analysis.model import Arm, EqualQuality, Interval, Summary
 from expkit.report.blocks import Block, Cell, Column, Table, Text
 from expkit.report.numbers import (
@@ -21,10 +21,11 @@ from expkit.report.numbers import (
     unique,
 )
 from expkit.report.section import Section
+from expkit.spec.axes import BUDGET
 
 NONE = (
     "Time at equal quality is not measured: it takes whole runs at several budgets, such as "
-    f"`parameters: {{{BUDGET}: [0.25, 0.5, 1.0]}}`, whose schedules have all ended."
+    "`budgets: {ssr: [0.25, 0.5, 1.0]}`, whose schedules have all ended."
 )
 
 

@@ -15,6 +15,8 @@ OWN = -1
 """In a point: the sweep sets nothing for this parameter here, the recipe's own value stays."""
 Point = tuple[int, ...]
 """Per parameter of the sweep the index into its values, or OWN."""
+BUDGET = "trainer.ssr"
+"""The path that `budgets` varies: it scales every schedule, so each run of it ends its own."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ class GridReader:
         self.axes = self.table.grids(
             (root.get("parameters"), root.get("zip")),
             [(path, item.get("parameters"), item.get("zip")) for path, item in self.maps],
+            root.get("budgets"),
         )
 
     def _candidates(self, item: Map, path: str, shared: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -87,6 +88,7 @@ class IncludeReader:
 
     def __init__(self, node: Node | None, table: Table, problems: Problems) -> None:
         self.problems = problems
+        self.budgets = table.budgets
         self.maps = read_maps(node, "include", problems)
         self.values = [self._values(item, path, table) for path, item in self.maps]
 
@@ -103,6 +105,12 @@ class IncludeReader:
                 found[index[0]] = index[1]
         return found
 
+    def _budgets(self, values: dict[int, int]) -> list[dict[int, int]]:
+        """The values at each budget, but where the arm names its own."""
+        if self.budgets is None or self.budgets.parameters[0] in values:
+            return [values]
+        return [{**values, self.budgets.parameters[0]: row} for (row,) in self.budgets.rows]
+
     def includes(
         self, draft: Draft, candidates: Sequence[Candidate], constant: Sequence[Method], seeds: tuple[int, ...]
     ) -> tuple[Include, ...]:
@@ -110,9 +118,10 @@ class IncludeReader:
         found = []
         for (path, item), values in zip(self.maps, self.values, strict=True):
             levels = self._levels(item.get("algorithms"), join(path, "algorithms"), draft, candidates, constant)
-            point = tuple(values.get(i, OWN) for i in range(len(draft.parameters)))
             own = read_seeds(item.get("seeds"), seeds[0], self.problems) if "seeds" in item.items and seeds else seeds
-            found.append(Include(levels, point, own, item.mark))
+            for at in self._budgets(values):
+                point = tuple(at.get(i, OWN) for i in range(len(draft.parameters)))
+                found.append(Include(levels, point, own, path, item.mark))
         return tuple(found)
 
     def _levels(

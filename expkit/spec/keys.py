@@ -43,8 +43,12 @@ GRAMMAR = {
     "ablate.candidates": "Methods that the design switches on and off, with settings; a list in a scalar setting gives "
     "levels, each a method of its own that excludes its sisters.",
     "ablate.design": "Which sets of candidates are tried: full is every one; leave_one_out all together and all but "
-    "one; add_one_in none and each alone; pairwise at most two; {max_size: 3} at most three; a list of these is their "
-    "union. A baseline that is not among them is added and counted.",
+    "one; add_one_in none and each alone; pairwise at most two; {max_size: 3} at most three; {fractional: {resolution: "
+    "5}} a part in which main effects and pairs are told apart (4: main effects only, 3: neither), for 10 candidates "
+    "at most, whose letters go by their order in the file, in as few sets as do or in at least as many as `sets` says; "
+    "{shapley: {permutations: 16}} what stands along so many "
+    "random orders of switching on; a list of these is their union. A baseline that is not among them is added and "
+    "counted.",
     "ablate.constraints": "Rules that remove sets: {conflicts: [a, b], because: ...} or {requires: {a: capability}}; "
     "methods' own declarations are added to them; {allow: [[a, b]], because: ...} lifts a conflict that a method "
     "declares.",
@@ -55,6 +59,8 @@ GRAMMAR = {
     "a component, optimizer.sgd.lr, is tried only where that component is.",
     "zip": "Values that change together: [{path.a: [1, 2], path.b: [x, y]}] is two points, not four; the lists of a "
     "group have one length.",
+    "budgets": "Ratios of the recipe's length at which every arm is run, its schedules scaled along: {ssr: [0.25, 0.5, "
+    "1.0]}. No parameter, but the x-axis of the curves of equal quality; pilots run at the longest.",
     "grids": "Several grids whose union is run: [{parameters: ..., candidates: ..., zip: ...}]; what the sweep itself "
     "says of them holds in each, a trial that several ask for is run once.",
     "include": "Arms run besides, whatever design and exclude say: [{algorithms: {ema: {}}, parameters: {path: value}, "

@@ -38,6 +38,11 @@ def label_text(value: Any) -> str:
             return plain(value)
 
 
+def roman(number: int) -> str:
+    """`IV`, as resolutions are written; up to 39."""
+    return "X" * (number // 10) + ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")[number % 10]
+
+
 def _is_text(text: str) -> bool:
     """Whether a word without quotes would be text as well, and no number, truth or null."""
     return isinstance(core(Scalar(text, Mark("", 1, 1))), str)

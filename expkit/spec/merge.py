@@ -19,6 +19,8 @@ EVALUATORS = ("data", "eval")
 """Where several components may stand by labels instead of one."""
 MANY = {"algorithms": "algorithms", "callbacks": "callbacks"}
 """Top-level keys that hold a map of components."""
+DESIGN = ("ablate", "design")
+"""Of a sweep: another design takes the place of the whole, as another component does."""
 _IMPORT_PATH = re.compile(r"py:[\w.]+:\w+")
 
 
@@ -76,7 +78,7 @@ def merged(base: Map, over: Map, path: tuple[str, ...] = ()) -> Map:
     """`over` on top of `base`; positions stay those of the file that said it."""
     if path == EVALUATORS and labelled(base) and labelled(over):
         path = path[:1]  # each label holds a component, as `train` does
-    elif is_component(path) and base.items.keys() != over.items.keys():
+    elif (is_component(path) or path == DESIGN) and base.items.keys() != over.items.keys():
         return over
     items = dict(base.items)
     for key, entry in over.items.items():

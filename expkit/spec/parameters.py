@@ -9,7 +9,7 @@ from typing import Any
 from expkit import plugins
 from expkit.duration import Time
 from expkit.errors import PluginError
-from expkit.spec.axes import Axis
+from expkit.spec.axes import BUDGET, Axis
 from expkit.spec.candidates import told
 from expkit.spec.convert import BAD
 from expkit.spec.draft import Draft, Parameter
@@ -44,6 +44,8 @@ class Table:
     def __init__(self, draft: Draft, candidates: Collection[str], problems: Problems) -> None:
         self.draft, self.candidates, self.problems = draft, candidates, problems
         self.columns: dict[str, _Column] = {}
+        self.budgets: Axis | None = None
+        """Once the grids are read: the ratios at which every arm is run."""
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Each path with its distinct values."""
@@ -53,14 +55,21 @@ class Table:
         )
 
     def grids(
-        self, shared: tuple[Node | None, Node | None], own: Iterable[tuple[str, Node | None, Node | None]]
+        self,
+        shared: tuple[Node | None, Node | None],
+        own: Iterable[tuple[str, Node | None, Node | None]],
+        budgets: Node | None = None,
     ) -> list[tuple[Axis, ...]]:
         """The axes of each grid, from (parameters, zip) of the sweep and (path, parameters, zip) of the grids.
 
-        A path of a grid replaces the same path of the sweep. Without grids there is one, the sweep's own.
+        A path of a grid replaces the same path of the sweep. Without grids there is one, the sweep's own. Each has
+        the budgets besides.
         """
         alone = self._alone(shared[0], "parameters")
         zipped = self._zipped(shared[1], "zip", alone)
+        if budgets is not None:
+            self.budgets = self._of_budgets(budgets)
+            zipped += [self.budgets] if self.budgets else []
         names = list(self.columns)
         taken = {names[i] for axis in zipped for i in axis.parameters}
         found = []
@@ -69,6 +78,18 @@ class Table:
             more = self._zipped(groups, join(where, "zip"), {*mine, *taken})
             found.append(self._conditioned([*mine.values(), *zipped, *more]))
         return found or [self._conditioned([*alone.values(), *zipped])]
+
+    def _of_budgets(self, node: Node) -> Axis | None:
+        if not isinstance(node, Map) or node.items.keys() != {"ssr"}:
+            message = f"must be a map of ratios such as {{ssr: [0.25, 0.5, 1.0]}}, but got {_got(node)}"
+            self.problems.add(node.mark, "budgets", message)
+            return None
+        entry = node.items["ssr"]
+        if BUDGET in self.columns:
+            self.problems.add(entry.mark, "budgets.ssr", f"{BUDGET} {_TWICE}")
+        items = _items(entry.node, "budgets.ssr", self.problems)
+        rows = self._column(BUDGET, entry.mark, _numbered(items, "budgets.ssr"))
+        return Axis((list(self.columns).index(BUDGET),), tuple((row,) for row in dict.fromkeys(rows))) if rows else None
 
     def single(self, path: str, mark: Mark, node: Node, where: str) -> tuple[int, int] | None:
         """(parameter, index of the value) of one value that is included by hand."""

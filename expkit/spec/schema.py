@@ -17,7 +17,7 @@ from expkit.duration import Time
 from expkit.spec import keys
 from expkit.spec.hints import alternatives, field_hints, is_kind, is_open, snake_case
 from expkit.spec.merge import MANY, NESTED, SINGLE
-from expkit.spec.recipe import Metrics, Runtime, TrainerSettings
+from expkit.spec.recipe import Metrics, Natural, Runtime, TrainerSettings
 from expkit.spec.seeds import Counted
 from expkit.spec.sweep import Budget, Order, Report, Run
 from expkit.spec.sweep_keys import DESIGNS, NUMBERED
@@ -100,6 +100,7 @@ def sweep_schema() -> Schema:
         }),
         "parameters": _said("parameters", lists),
         "zip": _said("zip", {"type": "array", "items": lists}),
+        "budgets": _said("budgets", {**_object({"ssr": _values()}), "required": ["ssr"]}),
         "grids": _said("grids", {"type": "array", "items": grid}),
         "include": _said("include", {"type": "array", "items": _included()}),
         "exclude": _said("exclude", {"type": "array", "items": _reasoned(when={"type": "string"})}),
@@ -157,9 +158,15 @@ def _reasoned(**properties: Schema) -> Schema:
 
 def _design() -> Schema:
     plain: Schema = {"enum": [name for name in DESIGNS if name not in NUMBERED]}
-    numbered = [{**_object({name: _value(int)}), "required": [name]} for name in NUMBERED]
-    one: Schema = {"anyOf": [plain, *numbered]}
+    one: Schema = {"anyOf": [plain, *(_numbered(name, key, hint) for name, (key, hint, _) in NUMBERED.items())]}
     return {"anyOf": [*one["anyOf"], {"type": "array", "items": one, "minItems": 1}]}
+
+
+def _numbered(name: str, key: str, hint: Any) -> Schema:
+    """A design with its number: {max_size: 2}, {fractional: {resolution: 5}}."""
+    more = {"sets": _value(Natural)} if name == "fractional" else {}
+    inside = {**_object({key: _value(hint), **more}), "required": [key]} if key else _value(hint)
+    return {**_object({name: inside}), "required": [name]}
 
 
 def _constraint() -> Schema:

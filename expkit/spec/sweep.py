@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from expkit.spec.axes import OWN, Axes, Point
+from expkit.spec.axes import BUDGET, OWN, Axes, Point
 from expkit.spec.draft import Draft, Method, Parameter
 from expkit.spec.expressions import Expression
+from expkit.spec.labels import roman
 from expkit.spec.recipe import Natural, Recipe
 from expkit.spec.tree import Mark
 from expkit.spec.trust import Trust
@@ -41,10 +42,15 @@ class DesignPart:
 
     kind: str
     number: int = 0
-    """What the file gives it, as in {max_size: 2}."""
+    """What the file gives it: a size, a resolution, a number of permutations."""
+    least: int = 0
+    """Of a fraction: how many sets it has at least."""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.number}" if self.number else self.kind
+        sets = f" in at least {self.least:,} sets" if self.least else ""
+        said = {"fractional": f"fractional of resolution {roman(self.number)}{sets}",
+                "shapley": f"shapley of {self.number:,} permutations"}  # fmt: skip
+        return said.get(self.kind, f"{self.kind} {self.number}" if self.number else self.kind)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ class Include:
     levels: tuple[Level, ...]
     point: Point
     seeds: tuple[int, ...]
+    path: str
+    """Where it stands in the file: `include.0`."""
     mark: Mark = field(compare=False)
 
 
@@ -216,6 +224,16 @@ class Sweep:
     def first(self) -> Point:
         """The first point of the first grid."""
         return self.grids[0].axes.first()
+
+    @property
+    def longest(self) -> Point:
+        """The first point, at the longest of its budgets: a target from a shorter one would be too easy."""
+        axes, point = self.grids[0].axes.axes, list(self.first)
+        for i, parameter in enumerate(self.parameters):
+            rows = [row[0] for axis in axes if axis.parameters == (i,) for row in axis.rows]
+            if parameter.path == BUDGET and rows:
+                point[i] = max(rows, key=lambda row: float(parameter.values[row]))
+        return tuple(point)
 
     def values(self, point: Point, recipe: Recipe) -> dict[str, Any]:
         """The value of each parameter in a recipe of this point: as the sweep sets it, else the recipe's own.

@@ -34,7 +34,7 @@ from expkit.spec.tree import Entry, Map, Mark, Node, Problems, Scalar, Seq, kind
 from expkit.spec.trust import read_trust
 
 _RECORDS: dict[str, type] = {"order": Order, "budget": Budget, "run": Run, "report": Report}
-_OF_RECIPE = ("recipe", "set", "ablate", "parameters", "zip", "grids", "include", "exclude")
+_OF_RECIPE = ("recipe", "set", "ablate", "parameters", "zip", "budgets", "grids", "include", "exclude")
 """Keys whose references are the recipe's, or that have none."""
 
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from expkit.analysis import phrases
 from expkit.analysis.budgets import budget_of, equal_quality
 from expkit.analysis.fronts import fronts
 from expkit.analysis.replicate import Replicate
@@ -44,7 +45,9 @@ def test_the_speedup_at_equal_quality_is_found_with_its_range() -> None:
         assert at.smooth == pytest.approx(1.2, rel=0.1)
     assert found.least is not None and found.greatest is not None
     assert found.least <= 1.2 <= found.greatest
-    assert found.sentence.startswith(f"x{found.least:.3g} to x{found.greatest:.3g} at equal eval/accuracy over 0.85")
+    assert found.sentence.startswith(
+        f"{phrases.times(found.least)} to {phrases.times(found.greatest)} at equal eval/accuracy over 0.85"
+    )
     assert found.gains[0].difference.value == pytest.approx(0.05 * math.log(1.2), abs=0.003)
 
 

@@ -80,11 +80,39 @@ def test_a_half_fraction_names_what_it_cannot_tell_apart(tmp_path: Path) -> None
     found = credited(tmp_path, keep=kept)
     assert found.credit.basis == "least squares" or found.credit.basis == "pairs"
     assert found.credit.words == ("ema * mixup * resize",)
+    assert found.credit.sentence == (
+        "A fraction of resolution III: 4 of 8 sets, in which ema * mixup * resize is constant. Main effects and "
+        "interactions are contrasts of all of them, each in one number with what its row names. What is told in sums "
+        "cannot share out the whole; no three methods are assumed to interact."
+    )
     assert {e.method: e.aliases for e in found.effects}["resize"] == ("ema * mixup",)
     resize = found.effects[-1]
     assert resize.time.value == pytest.approx(1.25, abs=0.03)
     assert resize.sentence.split("(n=3), ")[1].startswith("as a contrast of 4 arms.")
     assert resize.sentence.endswith("In one number with ema * mixup.")
+    assert resize.over == "as a contrast of 4 arms"
+
+
+def test_orders_that_the_sweep_was_designed_by_reach_the_report(tmp_path: Path) -> None:
+    one, other = ["ema", "mixup", "resize"], ["mixup", "ema", "resize"]
+    orders = [one, one[::-1], other, other[::-1]]
+    made = make_store(tmp_path, METHODS, seeds=range(17, 20), num_batches=16, evaluations=4)
+    rows = [row for row in made.store.read_plan("ablate") if row.arm != "ema+resize"]
+    for wanted, basis in ((orders[:2], "orders"), (orders, "least squares")):
+        made.store.write_settings("ablate", {**made.store.sweep_settings("ablate"), "orders": wanted})
+        made.store.write_plan("ablate", "version: 1\nname: ablate\n", rows, file="sweeps/ablate.yaml")
+        with connect(tmp_path) as con:
+            found = summarise(con, "ablate")
+        assert found.credit.basis == basis
+        total = next(a for a in found.arms if a.size == 3).speedup.value
+        parts = math.prod(e.part_time.shapley.value or 0 for e in found.effects)
+        assert basis == "least squares" or parts == pytest.approx(total)
+    made.store.write_settings("ablate", {**made.store.sweep_settings("ablate"), "orders": orders[:2]})
+    with connect(tmp_path) as con:
+        page = to_markdown(make_page(summarise(con, "ablate")))
+    assert (
+        "Sampled: the mean over 2 orders of switching on, of 7 of 8 arms; intervals are over seeds and orders." in page
+    )
 
 
 def test_one_seed_has_margins_of_lenth(tmp_path: Path) -> None:

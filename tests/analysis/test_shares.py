@@ -114,6 +114,51 @@ def test_a_baseline_beside_a_fraction_is_no_part_of_it() -> None:
     assert found == pytest.approx({"A": 1.0, "B": 2.0, "C": 4.0, "D": 8.0, "E": 16.0})
 
 
+def test_a_fraction_at_several_points_and_levels_is_one() -> None:
+    """D = ABC at two budgets, A with two levels: each level from the sub-grid of its own, the mean over points."""
+    masks = [m for m in range(16) if m.bit_count() % 2 == 0]
+    worth = {"A[x=1]": 1.0, "A[x=2]": 3.0, "B": 10.0, "C": 20.0, "D": 40.0}
+    cells: list[Cell] = []
+    for point, mask in itertools.product(("ssr=0.5", "ssr=1.0"), masks):
+        rest = [m for i, m in enumerate("ABCD") if i and mask >> i & 1]
+        ways = [["A[x=1]"], ["A[x=2]"]] if mask & 1 else [[]]
+        cells += [(frozenset([*way, *rest]), point) for way in ways]
+    v = np.array([sum(worth[m] for m in on) + 5 * ("ssr=1.0" in point) for on, point in cells])
+    part = Partial.of(cells)
+    assert part is not None
+    assert (part.methods, part.words(), len(part.rows)) == (("A", "B", "C", "D"), ("A * B * C * D",), 24)
+    assert part.aliases_of(["A[x=2]", "B"]) == ("C * D",)
+    found = {e.method: e.estimate.interval.value for e in method_effects(cells, repeated(v))}
+    assert found == pytest.approx(worth)
+    interactions = values_of(of(cells, repeated(v)).interactions)
+    pairs = {(level, m) for level in ("A[x=1]", "A[x=2]") for m in "BC"}
+    assert interactions == pytest.approx(dict.fromkeys([*pairs, ("B", "C")], 0.0), abs=1e-9)
+    everything: list[Cell] = [*cells, (frozenset({"B", "D", "C"}), "ssr=0.5"), (frozenset({"B", "D", "C"}), "ssr=1.0")]
+    added = Partial.of(everything)  # a baseline in the middle, as one with three methods is
+    assert added is not None
+    assert (added.words(), len(added.rows)) == (("A * B * C * D",), 24)
+
+
+def test_a_fraction_of_which_an_arm_failed_with_every_seed_still_has_main_effects() -> None:
+    """Seven arms of D = ABC: columns agree in part, and least squares on single methods tells them apart."""
+    cells = [c for c in cells_of("ABCD") if len(c[0]) % 2 == 0]
+    v = repeated(np.array([float(sum(2.0 ** "ABCD".index(m) for m in on)) for on, _ in cells]))
+    v[3] = math.nan
+    found = method_effects(cells, v)
+    assert {e.method: e.estimate.interval.value for e in found} == pytest.approx(
+        {"A": 1.0, "B": 2.0, "C": 4.0, "D": 8.0}
+    )
+    assert {(e.contrast, e.pairs, e.planned) for e in found} == {(True, 7, 8)}
+    part = Partial.of(cells, v)
+    assert part is not None
+    assert (part.regular, len(part.rows), part.num_cells) == (False, 7, 8)
+    named = ("- 0.33 A * B", "- 0.33 A * C", "0.33 A * D", "0.33 B * C", "- 0.33 B * D", "- 0.33 C * D")
+    assert part.aliases_of(["A"]) == named
+    v = repeated(np.array([0.5 if len(on & {"A", "B"}) != 1 else -0.5 for on, _ in cells]))  # A * B is 1, all else 0
+    v[3] = math.nan
+    assert method_effects(cells, v)[0].estimate.interval.value == pytest.approx(-1 / 3)
+
+
 def test_resolution_three_cannot_share_out_the_whole() -> None:
     """C = AB: each main effect is in one number with a pair, so no share of credit is told."""
     cells: list[Cell] = [(frozenset(names), "") for names in ("C", "A", "B", "ABC")]

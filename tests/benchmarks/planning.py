@@ -26,6 +26,9 @@ SHAPES = {
     "parameters: {{trainer.ssr: [1, 0.5, 2, 4, 5]}}\n",
     "values": "seeds: 1\nparameters: {{trainer.ssr: [{rates}], optimizer.sgd.weight_decay: [{rates}]}}\n",
     "pairs": "ablate: {{candidates: {{{more}}}, design: pairwise}}\nseeds: 50\n",
+    "fraction": "ablate: {{candidates: {{{ten}}}, design: {{fractional: {{resolution: 5}}}}}}\nseeds: 2000\n"
+    "budgets: {{ssr: [0.25, 0.5, 1, 2]}}\n",
+    "orders": "ablate: {{candidates: {{{many}}}, design: {{shapley: {{permutations: 1000}}}}}}\nseeds: 60\n",
 }
 
 
@@ -39,7 +42,8 @@ def main() -> int:
 def _sweep(folder: Path, shape: str) -> Sweep:
     methods = [f'"py:mylab.m:T{i}": {{}}' for i in range(200)]
     rates = ", ".join(f"{i + 1}e-4" for i in range(1000))
-    text = SHAPES[shape].format(many=", ".join(methods[:20]), more=", ".join(methods), rates=rates)
+    some = {"ten": methods[:10], "many": methods[:20], "more": methods}
+    text = SHAPES[shape].format(**{name: ", ".join(listed) for name, listed in some.items()}, rates=rates)
     path = folder / f"{shape}.yaml"
     path.write_text(f"version: 1\nname: {shape}\nrecipe: {ROOT}/recipes/fashion_resnet.yaml\n{text}")
     return load_sweep(path, trust_imports=["mylab.*"])

@@ -37,6 +37,10 @@ def test_the_shipped_plan(lab: Lab) -> None:
         "           5  A/A repeats of the baseline none, one a block",
         "          45  replicates in all",
         "       state  0 done, 0 running, 0 failed, 45 to run",
+        "       hours  known once a trial has finished; --probe measures 20 steps of two arms",
+        "     detects  x1.037 as the main effect of a method, x1.076 as the speedup of one arm (80 % power, "
+        "two-sided 5 %)",
+        "              where ln time varies by 0.04 between equal runs (assumed; --noise for another)",
     ]
     assert done.stderr == "next: expkit sweep ablate.yaml\n"
     assert not (lab.folder / "runs").exists()
@@ -145,4 +149,7 @@ def test_each_part_of_a_union_is_printed_with_its_count(lab: Lab) -> None:
         "           9  A/A repeats of the baseline none, one a block",
         "          44  replicates in all",
         "       state  0 done, 0 running, 0 failed, 44 to run",
+        "       hours  known once a trial has finished; --probe measures 20 steps of two arms",
+        "     detects  x1.137 as the speedup of one arm (80 % power, two-sided 5 %)",
+        "              where ln time varies by 0.04 between equal runs (assumed; --noise for another)",
     ]

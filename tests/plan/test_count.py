@@ -8,7 +8,7 @@ import pytest
 
 from expkit.errors import SpecError
 from expkit.plan.count import count
-from expkit.plan.designs import SIZES
+from expkit.plan.designs import LISTED, SIZES
 from expkit.plan.expand import expand, slots
 from expkit.plan.trial import Arithmetic
 from expkit.spec import sweep_keys
@@ -138,4 +138,4 @@ def test_a_million_trials_count_in_a_second(lab: Lab) -> None:
 
 
 def test_designs_of_files_and_plans_are_the_same() -> None:
-    assert set(SIZES) == set(sweep_keys.DESIGNS)
+    assert {*SIZES, *LISTED} == set(sweep_keys.DESIGNS)

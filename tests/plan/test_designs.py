@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expkit.plan.count import count
-from expkit.plan.designs import SIZES, Choices, design_of, num_configurations
+from expkit.plan.designs import LISTED, SIZES, Choices, design_of, num_configurations
 from expkit.plan.expand import slots
 from expkit.spec.draft import Method
 from expkit.spec.sweep import DesignPart, Level
@@ -67,7 +67,7 @@ def test_a_baseline_that_the_design_lacks_is_added_and_counted_once_a_block(lab:
 @given(
     levels=st.lists(st.integers(1, 3), min_size=0, max_size=4),
     forced=st.lists(st.booleans(), min_size=4, max_size=4),
-    kinds=st.sets(st.sampled_from(sorted(SIZES)), min_size=1, max_size=3),
+    kinds=st.sets(st.sampled_from(sorted({*SIZES, *LISTED})), min_size=1, max_size=3),
     most=st.integers(1, 3),
     involved=st.sets(st.integers(0, 3)),
 )

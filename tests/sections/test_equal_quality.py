@@ -37,7 +37,7 @@ def test_a_row_answers_all_three_and_the_points_are_folded() -> None:
 def test_where_budgets_were_not_varied_it_says_how_to() -> None:
     [text] = EqualQualities().blocks(example())
     assert isinstance(text, Text)
-    assert "trainer.ssr: [0.25, 0.5, 1.0]" in text.text
+    assert "budgets: {ssr: [0.25, 0.5, 1.0]}" in text.text
 
 
 def test_curves_without_a_common_quality_have_a_row_with_the_reason() -> None:

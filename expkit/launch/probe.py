@@ -1,0 +1,106 @@
+"""Probe: what a step, an evaluation and the setup of a recipe cost, from its first 20 steps. A process of its own.
+
+`python -P -m expkit.launch.probe recipe.yaml --trust 'mylab.*'` prints `{"steps": 126.0, "step_s": 0.031, ...}`. The
+first five steps are warm-up and count as setup; nothing is recorded, and no trial is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from expkit.duration import Time, TimeUnit
+from expkit.launch import process
+from expkit.launch.compose import compose
+from expkit.launch.forecast import Cost
+from expkit.spec.files import load_recipe
+from expkit.spec.recipe import Recipe
+from expkit.trainer.devices import synchronize
+from expkit.trainer.logger import LoggerDestination
+from expkit.trainer.trainer import Trainer
+
+STEPS = 20
+WARM = 5
+
+
+class _Stopwatch(LoggerDestination):
+    """Notes when each batch has ended, and ends training after a few; listens last, as loggers do."""
+
+    def __init__(self) -> None:
+        self.ends_s: list[float] = []
+
+    def batch_end(self, state: Any, logger: Any) -> None:
+        """The device is waited for, so that a step's time is its own."""
+        synchronize(state.device)
+        self.ends_s.append(time.perf_counter())
+        if len(self.ends_s) >= STEPS:
+            state.stop("probed")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Probe the recipe of the command line and write what it costs."""
+    process.die_with_parent()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("recipe", type=Path)
+    parser.add_argument("--trust", nargs="*", default=[])
+    parser.add_argument("--path", nargs="*", default=[])
+    asked = parser.parse_args(argv)
+    sys.path[:0] = asked.path
+    recipe = load_recipe(asked.recipe, trust_imports=asked.trust)
+    torch.set_num_threads(recipe.runtime.threads)
+    print(json.dumps(asdict(probe(recipe, asked.trust))))  # noqa: T201
+    return 0
+
+
+def probe(recipe: Recipe, trust: Sequence[str]) -> Cost:
+    """The cost of a trial by its parts; evaluations are as many as the recipe's intervals make."""
+    began_s = time.perf_counter()
+    watch, length = _Stopwatch(), recipe.trainer.max_duration
+    trainer = compose(replace(recipe, trainer=replace(recipe.trainer, eval_interval=length)), trust=trust,
+                      loggers=[watch])  # fmt: skip
+    try:
+        trainer.fit()
+        evaluated_s = time.perf_counter()
+        trainer.eval()
+        eval_s = time.perf_counter() - evaluated_s
+    finally:
+        trainer.close()
+    ends_s, warm = watch.ends_s, min(WARM, len(watch.ends_s) - 1)
+    step_s = (ends_s[-1] - ends_s[warm - 1]) / (len(ends_s) - warm) if warm else ends_s[0] - began_s
+    steps = _steps(trainer, length, step_s)
+    setup_s = max(0.0, ends_s[warm - 1] - began_s - warm * step_s) if warm else 0.0
+    return Cost(steps, step_s, _evaluations(recipe, trainer, length, steps, step_s), eval_s, setup_s)
+
+
+def _steps(trainer: Trainer, length: Time, step_s: float) -> float:
+    """Of a whole trial; of one whose length is in seconds as many as fit."""
+    state = trainer.state
+    return length.scaled(state.steps.ssr).value / step_s if length.unit is TimeUnit.SECOND else float(state.steps.total)
+
+
+def _evaluations(recipe: Recipe, trainer: Trainer, length: Time, steps: float, step_s: float) -> float:
+    """How often all evaluators run in a whole trial, the end among it; the mean over evaluators."""
+    given, labels = recipe.trainer.eval_interval, list(recipe.data.eval)
+    intervals = [given.get(label, length) if not isinstance(given, Time) else given for label in labels]
+    every = [_steps_of(trainer, interval, step_s) for interval in intervals]
+    return sum(max(1.0, steps / each) for each in every) / max(1, len(every))
+
+
+def _steps_of(trainer: Trainer, interval: Time, step_s: float) -> float:
+    if interval.unit is TimeUnit.SECOND:
+        return interval.scaled(trainer.state.steps.ssr).value / step_s
+    if interval.unit is TimeUnit.ITERATION:  # without a length a fit is one
+        return float(trainer.state.steps.total)
+    return trainer.state.steps.of(interval)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
