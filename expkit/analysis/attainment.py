@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from expkit.analysis import phrases
 from expkit.analysis.load import Evaluations, Key
@@ -26,6 +26,9 @@ _SHOWN: tuple[tuple[str, Rule, bool], ...] = (
 )
 """(name in the report, rule, interpolated). All for the primary target, `interpolated` for the ladder."""
 
+Ladder = tuple[tuple[float, float], ...]
+"""(share of a gain, quality) of each rung."""
+
 
 @dataclass(frozen=True)
 class Attained:
@@ -33,7 +36,15 @@ class Attained:
 
     crossings: Mapping[tuple[Rule, float | None], Mapping[Key, Crossing]]
     targets: Mapping[float | None, float]
+    """Of all trials, those of `rungs` excepted."""
     clock: str
+    rungs: Mapping[Key, Ladder] = field(default_factory=dict)
+    """The ladder of a replicate whose budget has one of its own."""
+
+    def targets_of(self, one: Replicate | None) -> Mapping[float | None, float]:
+        """The primary target, and the rungs of the replicate's budget."""
+        own = self.rungs.get((one.id, one.replicate)) if one is not None else None
+        return self.targets if own is None else {**{s: q for s, q in self.targets.items() if s is None}, **dict(own)}
 
     def of(self, one: Replicate, rule: Rule = "sustained", share: float | None = None) -> Crossing:
         """Where a replicate reached a rung; a miss for one without evaluations."""
@@ -50,25 +61,34 @@ def attained(
     ladder: Sequence[tuple[float, float]],
     mode: Mode,
     clock: str,
+    rungs: Mapping[Key, Ladder] | None = None,
 ) -> Attained:
-    """Crossings of every series with the primary target (by all rules) and with each rung (sustained)."""
-    targets: dict[float | None, float] = {} if target is None else {None: target}
-    targets |= dict(ladder)
+    """Crossings of every series with the primary target (by all rules) and with each rung (sustained).
+
+    `rungs` are the ladders of replicates whose budget has one of its own.
+    """
+    own = rungs or {}
     found: dict[tuple[Rule, float | None], dict[Key, Crossing]] = {}
     rules: tuple[Rule, ...] = ("first", "sustained", "to_end", "median3", "endpoint")
-    stacked = stack([(s.clocks[clock], s.value) for s in series.values()], mode)
-    for share, goal in targets.items():
-        for rule in rules if share is None else ("sustained",):
-            found[rule, share] = dict(zip(series, crossings(stacked, goal, rule=rule), strict=True))
-    return Attained(found, targets, clock)
+    groups: dict[Ladder, list[Key]] = {}
+    for key in series:
+        groups.setdefault(own.get(key, tuple(ladder)), []).append(key)
+    for of_group, keys in groups.items():
+        stacked = stack([(series[key].clocks[clock], series[key].value) for key in keys], mode)
+        for share, goal in [*(() if target is None else ((None, target),)), *of_group]:
+            for rule in rules if share is None else ("sustained",):
+                reached = dict(zip(keys, crossings(stacked, goal, rule=rule), strict=True))
+                found.setdefault((rule, share), {}).update(reached)
+    return Attained(found, {**({} if target is None else {None: target}), **dict(ladder)}, clock, own)
 
 
 def target_times(replicates: Iterable[Replicate], attained: Attained) -> tuple[TargetTime, ...]:
     """What one arm's trials need to each target; one value a trial, that of its first replicate that ended."""
-    trials = first_ended(replicates)
+    members = list(replicates)
+    trials, targets = first_ended(members), attained.targets_of(next(iter(members), None))
     return tuple(
-        _target_time(name, trials, attained, rule, share, interpolated)
-        for share in attained.targets
+        _target_time(name, trials, attained, rule, (share, goal), interpolated)
+        for share, goal in targets.items()
         for name, rule, interpolated in (_SHOWN if share is None else _SHOWN[2:3])
     )
 
@@ -93,9 +113,10 @@ def _target_time(
     trials: Sequence[Replicate],
     attained: Attained,
     rule: Rule,
-    share: float | None,
+    rung: tuple[float | None, float],
     interpolated: bool,
 ) -> TargetTime:
+    share, goal = rung
     found = [attained.of(one, rule, share) if one.complete else NEVER for one in trials]
     usable = [c for one, c in zip(trials, found, strict=True) if not one.why_not(attained.clock)]
     median = median_time([_seconds(c, interpolated) for c in usable])
@@ -103,7 +124,7 @@ def _target_time(
     horizons = [c.horizon for c in found if not c.hit and c.horizon is not None]
     censored = min(horizons) if horizons else None
     return TargetTime(
-        name, attained.targets[share], share, hits, len(trials), median, censored,
+        name, goal, share, hits, len(trials), median, censored,
         _text(median, censored, hits, len(trials)), sum(c.left_censored for c in found),
     )  # fmt: skip
 

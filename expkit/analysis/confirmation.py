@@ -27,6 +27,7 @@ from expkit.analysis.noise import aa_floor
 from expkit.analysis.pairs import aa_pairs
 from expkit.analysis.replicate import Replicate
 from expkit.analysis.study import Study
+from expkit.analysis.terms import rungs_of
 
 Record = Mapping[str, Any]
 """What was settled before the first trial, as the store has it."""
@@ -42,7 +43,9 @@ def confirmation(
     judged_by = load(con, row, record["metric"], exclusive=wanted.exclusive) if record["test"] else data
     members = _members(judged_by, record["seeds"])
     clock, clock_sentence = headline_clock(members, wanted.clock)
-    again = _study(study, members, record, clock, attained(data.series, info.value, info.ladder, study.mode, clock))
+    rungs = rungs_of(info, data.replicates)
+    reached = attained(data.series, info.value, info.ladder, study.mode, clock, rungs)
+    again = _study(study, members, record, clock, reached)
     floor = aa_floor(*aa_pairs(members, clock))
     noise = Noise(clock, floor.eps, floor.ratio, floor.pairs, floor.contains_one, noise_sentence(clock, floor))
     found = {arm.label: arm for arm in arms(again, floor, ()) if not arm.baseline}

@@ -38,7 +38,9 @@ class TargetInfo:
     exploratory: bool = False
     sentence: str = ""
     ladder: tuple[tuple[float, float], ...] = ()
-    """(share of the baseline's median gain, quality), from the lowest rung up."""
+    """(share of the baseline's median gain, quality), lowest first; of the longest budget, where there are several."""
+    ladders: tuple[tuple[float, tuple[tuple[float, float], ...]], ...] = ()
+    """(budget, its own ladder), the shortest first, where budgets are varied and no pilot had fixed the rungs."""
 
 
 @dataclass(frozen=True)

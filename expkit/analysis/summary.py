@@ -59,7 +59,8 @@ def summarise(
     clock, clock_sentence = machine.headline_clock(grid, wanted.clock)
     study = Study(
         grid, name, mode, clock, _other(clock, wanted.clock), wanted.ci, terms.delta(name, wanted), base,
-        attained(data.series, info.value, info.ladder, mode, clock), wanted.orders,
+        attained(data.series, info.value, info.ladder, mode, clock, terms.rungs_of(info, data.replicates)),
+        wanted.orders,
     )  # fmt: skip
     floor = aa_floor(*aa_pairs(study.replicates, study.clock))
     looked = tables(con, data, study, info, floor, other_terms=asked != Asked())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from expkit.analysis import phrases
+from expkit.analysis.attainment import Ladder
+from expkit.analysis.budgets import budget_of
 from expkit.analysis.load import Key, Settings, Sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.replicate import Replicate, methods_of, split_arm
@@ -74,7 +76,7 @@ def target_info(
     record = sweep.target if own else {}
     if asked.target is not None and asked.target == _number(record.get("value")):
         asked = replace(asked, target=None)  # the sweep's own, said again
-    rungs = _ladder(record, sweep, baseline) if own or asked.target is not None else ()
+    ladders = _ladders(record, sweep, baseline) if own or asked.target is not None else {None: ()}
     value = asked.target if asked.target is not None else _number(record.get("value"))
     if asked.target is not None and not math.isfinite(asked.target):
         raise UsageError(f"a target must be a finite number, but got {asked.target}")
@@ -90,7 +92,8 @@ def target_info(
         utc=record.get("utc") if asked.target is None else None,
         hash=record.get("hash") if asked.target is None else None,
         exploratory=value is not None and _is_exploratory(record, sweep, asked),
-        ladder=rungs,
+        ladder=list(ladders.values())[-1],
+        ladders=tuple((budget, rungs) for budget, rungs in ladders.items() if budget is not None),
     )
     flat = too_flat(_number(record.get("slope")), _number(record.get("sd"))) if derived else ""
     return replace(info, sentence=_sentence(info, flat))
@@ -127,22 +130,33 @@ def _sentence(info: TargetInfo, flat: str) -> str:
     return f"{what} was given, not derived{on}{mark}."
 
 
-def _ladder(record: Mapping[str, Any], sweep: Sweep, baseline: str) -> tuple[tuple[float, float], ...]:
-    """The pilot's, or else one from this sweep's own baseline."""
+def rungs_of(info: TargetInfo, replicates: Iterable[Replicate]) -> dict[Key, Ladder]:
+    """The ladder of each replicate where each budget has one of its own; no rung where its baseline has none yet."""
+    ladders: dict[float | None, Ladder] = dict(info.ladders)
+    return {(r.id, r.replicate): ladders.get(budget_of(r.arm)[1], ()) for r in replicates} if ladders else {}
+
+
+def _ladders(record: Mapping[str, Any], sweep: Sweep, baseline: str) -> dict[float | None, Ladder]:
+    """The pilot's, or else those of this sweep's own baseline."""
     rungs = [(_number(share), _number(value)) for share, value in record.get("ladder") or ()]
     kept = tuple((share, value) for share, value in rungs if share is not None and value is not None)
-    return kept or own_ladder(sweep, baseline)
+    return {None: kept} if kept else own_ladders(sweep, baseline)
 
 
-def own_ladder(sweep: Sweep, baseline: str) -> tuple[tuple[float, float], ...]:
-    """The ladder of the complete baseline trials of a sweep."""
-    keys: Sequence[Key] = [
-        (r.id, r.replicate)
-        for r in sweep.replicates
-        if r.complete and r.role in COMPARED and methods_of(r.arm) == methods_of(baseline)
-    ]
-    series = [sweep.series[key].value for key in keys if key in sweep.series]
-    return ladder([float(v[0]) for v in series], [float(v[-1]) for v in series])
+def own_ladders(sweep: Sweep, baseline: str) -> dict[float | None, Ladder]:
+    """The ladder of the complete baseline trials of each budget, the longest last; under None where none is varied.
+
+    A median over runs of several lengths is the gain of none of them.
+    """
+    ends: dict[float | None, list[tuple[float, float]]] = {}
+    for one in sweep.replicates:
+        series = sweep.series.get((one.id, one.replicate))
+        own = one.complete and one.role in COMPARED and methods_of(one.arm) == methods_of(baseline)
+        if own and series is not None:
+            at = ends.setdefault(budget_of(one.arm)[1], [])
+            at.append((float(series.value[0]), float(series.value[-1])))
+    budgets = sorted(ends, key=lambda budget: budget or 0.0)
+    return {b: ladder([first for first, _ in ends[b]], [last for _, last in ends[b]]) for b in budgets} or {None: ()}
 
 
 def _number(value: Any) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from expkit.analysis.budgets import budget_of
 from expkit.analysis.model import Arm, Summary, TargetTime
 from expkit.report.blocks import ABSENT, Block, Cell, Column, Table, Text
 from expkit.report.numbers import (
@@ -45,10 +46,19 @@ class Target(Section):
         if not arms:
             why = "No target is set" if summary.target.value is None else "No complete trial has recorded the metric"
             return [*sentence, Text(f"{why}, so there is no time to it.")]
-        return [*sentence, _ladder(summary, arms), *_missed(summary, arms), _rules(summary, arms)]
+        return [*sentence, *_ladders(summary, arms), *_missed(summary, arms), _rules(summary, arms)]
 
 
-def _ladder(summary: Summary, arms: list[Arm]) -> Table:
+def _ladders(summary: Summary, arms: list[Arm]) -> list[Table]:
+    """One table, or one a budget where each has a ladder of its own."""
+    if not summary.target.ladders:
+        return [_ladder(summary, arms, "Ladder of targets")]
+    by_budget = {b: [arm for arm in arms if budget_of(arm.label)[1] == b] for b, _ in reversed(summary.target.ladders)}
+    return [_ladder(summary, own, f"Ladder of targets at {budget:g} of the length")
+            for budget, own in by_budget.items() if own]  # fmt: skip
+
+
+def _ladder(summary: Summary, arms: list[Arm], title: str) -> Table:
     shares = sorted({t.share for arm in arms for t in arm.target_times}, key=lambda s: (s is not None, s or 0.0))
     columns = (Column("arm", "arm"), *(_rung(summary, arms, share) for share in shares))
     rows = tuple(
@@ -61,7 +71,7 @@ def _ladder(summary: Summary, arms: list[Arm]) -> Table:
         f"says that one of five trials got there and the median lies beyond 41 s. Targets in {metric_name(summary)}; "
         "shares are of the baseline's median gain."
     )
-    return Table(columns, rows, "Ladder of targets", note)
+    return Table(columns, rows, title, note)
 
 
 def _rung(summary: Summary, arms: list[Arm], share: float | None) -> Column:

@@ -33,6 +33,14 @@ def test_the_median_counts_misses_as_infinite() -> None:
     assert median_time([]) is None
 
 
+def test_a_budget_with_a_ladder_of_its_own_is_timed_to_that_and_not_to_another_s() -> None:
+    known: dict[Key, Evaluations] = {("a", 0): series(RISING), ("b", 0): series(FLAT)}
+    found = attained(known, 0.75, [(0.9, 0.9)], "max", "train_s", {("b", 0): ((0.9, 0.25),)})
+    longest, shorter = ({t.share: (t.target, t.hits) for t in target_times([trial(i)], found)} for i in "ab")
+    assert longest == {None: (0.75, 1), 0.9: (0.9, 1)}
+    assert shorter == {None: (0.75, 0), 0.9: (0.25, 1)}
+
+
 def test_hits_are_counted_over_all_that_ended_and_misses_name_their_horizon() -> None:
     known: dict[Key, Evaluations] = {("a", 0): series(RISING), ("b", 0): series(RISING, 2), ("c", 0): series(FLAT)}
     trials = [trial("a"), trial("b"), trial("c"), trial("d", "diverged"), trial("e", "running"), trial("a", number=1)]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from expkit.analysis.load import Settings
+from expkit.analysis.load import Evaluations, Settings, Sweep
 from expkit.analysis.model import TargetInfo
-from expkit.analysis.terms import Asked, delta, metric_and_mode, preset
+from expkit.analysis.replicate import Replicate
+from expkit.analysis.terms import Asked, delta, metric_and_mode, preset, rungs_of, target_info
 
 SETTINGS = Settings("train_s", 0.95, 0.005, "eval/accuracy", "max", "none", True)
 
@@ -33,6 +35,31 @@ def test_the_mode_of_another_metric_is_said_or_read_off_its_name(asked: str | No
 def test_the_margin_belongs_to_the_sweep_s_own_metric() -> None:
     assert delta("eval/accuracy", SETTINGS) == 0.005
     assert delta("eval/cross_entropy", SETTINGS) == 0.0
+
+
+def test_every_budget_has_a_ladder_of_its_own_baseline() -> None:
+    """Runs of two lengths in one median gave rungs that were the gain of neither."""
+
+    def replicate(budget: str, arm: str = "none") -> Replicate:
+        return Replicate(f"{arm}{budget}", 0, f"{arm} trainer.ssr={budget}", "baseline", 0, 0, "complete")
+
+    def rising(to: float) -> Evaluations:
+        at = np.array([1.0, 2.0])
+        return Evaluations(at, at, {"train_s": at}, np.array([0.1, to]))
+
+    runs = (replicate("1.0"), replicate("0.5"), replicate("0.5", "ema"), replicate("0.25", "ema"))
+    ends = (0.9, 0.5, 0.7, 0.6)
+    series = {(one.id, 0): rising(end) for one, end in zip(runs, ends, strict=True)}
+    sweep = Sweep("s", None, None, None, {}, runs, series, ())
+    info = target_info(sweep, SETTINGS, "eval/accuracy", "max", Asked(), "none")
+    assert [(budget, rungs[0]) for budget, rungs in info.ladders] == [
+        (0.5, (0.9, pytest.approx(0.46))),
+        (1.0, (0.9, pytest.approx(0.82))),
+    ]
+    assert info.ladder == info.ladders[-1][1]
+    own = rungs_of(info, runs)
+    assert own["ema0.5", 0] == info.ladders[0][1]
+    assert own["ema0.25", 0] == ()
 
 
 def test_what_was_fixed_before_the_data_is_the_target_and_a_pilot_s_rungs() -> None:

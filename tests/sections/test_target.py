@@ -21,6 +21,16 @@ def test_ladder_and_rules_with_misses_shown_as_misses() -> None:
     assert [c.key for c in rules.columns] == ["arm", "first", "sustained", "interpolated"]
 
 
+def test_budgets_with_ladders_of_their_own_have_a_table_each() -> None:
+    base = example()
+    named = [replace(a, label=f"{a.label} trainer.ssr={budget}") for a in base.arms for budget in (0.5, 1.0)]
+    ladders = ((0.5, ((0.9, 0.7),)), (1.0, ((0.9, 0.8),)))
+    page = replace(base, arms=tuple(named), target=replace(base.target, ladders=ladders))
+    tables = [block for block in Target().blocks(page) if isinstance(block, Table) and "Ladder" in block.caption]
+    assert [table.caption for table in tables] == [f"Ladder of targets at {b} of the length" for b in ("1", "0.5")]
+    assert {row["arm"].text.rpartition("=")[2] for row in tables[0].rows} == {"1.0"}
+
+
 def test_without_a_target_or_a_trial_it_says_which() -> None:
     assert "No target is set" in str(Target().blocks(empty())[-1])
     assert "No complete trial" in str(Target().blocks(all_failed())[-1])

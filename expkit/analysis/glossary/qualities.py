@@ -76,10 +76,11 @@ QUALITIES = (
     ),
     Statistic(
         "ladder",
-        "Easier targets between the baseline's first and last quality. Only the primary target carries a "
-        "claim; whether the answer changes along the ladder says how much it hangs on the target.",
+        "Easier targets between the baseline's first and last quality, for each budget its own where no pilot fixed "
+        "them. Only the primary target carries a claim; whether the answer changes along the ladder says how much it "
+        "hangs on the target.",
         "f + share (l - f), shares 90, 95 and 99 %, f and l the baseline's median first and last evaluation",
-        where=("target.ladder",),
+        where=("target.ladder", "target.ladders"),
         also=("rung",),
     ),
     Statistic(

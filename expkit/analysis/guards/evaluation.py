@@ -107,11 +107,16 @@ def _turned(metric: str, arms: Mapping[str, tuple[str, Interval, Interval]]) -> 
     )
 
 
-def hits(num_hits: int, n: int) -> Guard:
-    """B15: trials that never reached the target; they are counted as later than their last evaluation."""
+def hits(num_hits: int, n: int, shorter: tuple[int, int] = (0, 0)) -> Guard:
+    """B15: trials that never reached the target; they are counted as later than their last evaluation.
+
+    `shorter` are hits and trials of the shorter budgets, where there are several: they were not meant to reach it.
+    """
+    at = " at the longest budget" if shorter[1] else ""
+    also = f"; {shorter[0]} of {shorter[1]} at shorter ones did" if shorter[1] else ""
     if n == 0:
         return Guard("hits", "amber", None, "No complete trial to look for the target in.")
     if num_hits == n:
-        return Guard("hits", "green", 1, f"All {phrases.count(n, 'trial')} reached the target and kept it.")
-    missed = f"{n - num_hits} of {phrases.count(n, 'trial')} never reached the target and kept it"
+        return Guard("hits", "green", 1, f"All {phrases.count(n, 'trial')}{at} reached the target and kept it{also}.")
+    missed = f"{n - num_hits} of {phrases.count(n, 'trial')}{at} never reached the target and kept it{also}"
     return Guard("hits", "amber", num_hits / n, f"{missed}: counted as later than their last evaluation.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from expkit.analysis.budgets import budget_of
 from expkit.analysis.guards import clock, evaluation, evidence, machine, methods, record, schedule, target
 from expkit.analysis.guards.light import nothing_done
 from expkit.analysis.guards.tables import Tables
@@ -32,8 +33,13 @@ def _crossings(t: Tables, rule: str) -> list[Crossing]:
 
 
 def _hits(t: Tables) -> Guard:
-    found = _crossings(t, "sustained")
-    return evaluation.hits(sum(c.hit for c in found), len(t.ended) if found else 0)  # all failed: nothing about it
+    longest = max((at for r in t.ended if (at := budget_of(r.arm)[1]) is not None), default=None)
+    sides: list[tuple[int, int]] = []
+    for shorter in (False, True):
+        own = [r for r in t.ended if (budget_of(r.arm)[1] != longest) is shorter]
+        found = [t.study.attained.of(r).hit for r in own if r.complete]
+        sides.append((sum(found), len(own) if found else 0))  # all failed: nothing about it
+    return evaluation.hits(*sides[0], sides[1])
 
 
 def _first_started(t: Tables) -> str | None:

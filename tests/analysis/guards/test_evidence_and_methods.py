@@ -71,6 +71,14 @@ def test_what_the_best_of_equals_gains_by_chance(m: int, expected: float) -> Non
     assert evidence.expected_max(m) == pytest.approx(expected, abs=0.006)
 
 
+def test_hits_of_shorter_budgets_are_told_apart() -> None:
+    found = evaluation.hits(5, 5, (1, 10))
+    assert found.light == "green"
+    assert found.sentence == (
+        "All 5 trials at the longest budget reached the target and kept it; 1 of 10 at shorter ones did."
+    )
+
+
 def test_tuning() -> None:
     assert not evidence.tuning({"none": 1, "ema": 1}, "none").checked
     equal = evidence.tuning({"none": 12, "ema": 12}, "none")
