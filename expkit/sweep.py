@@ -216,13 +216,17 @@ def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target 
     return target
 
 
+def _is_of_another(sweep: Sweep, target: Target) -> bool:
+    """Whether a derived target is of other baseline trials than this sweep's own would be."""
+    return [baseline_trial(sweep, seed).id12 for seed in target["seeds"]] != target["trials"]
+
+
 def _warn_of_another(sweep: Sweep, target: Target, path: Path) -> None:
-    now = [baseline_trial(sweep, seed).id12 for seed in target["seeds"]]
     primary = sweep.recipe.metrics.primary
     if (target["metric"], target["mode"]) != (primary.name, primary.mode):
         raise UsageError(f"{path} is a target for {target['metric']} ({target['mode']}), but the recipe compares by "
                          f"{primary.name} ({primary.mode}); write it anew with expkit pilot --force")  # fmt: skip
-    if now != target["trials"]:
+    if _is_of_another(sweep, target):
         say(f"{path} was derived from another baseline than this sweep's; expkit pilot --force derives it anew")
 
 
@@ -252,6 +256,7 @@ def _write_records(
         "mode": primary.mode,
         "baseline_arm": "+".join(sorted(level.label for level in sweep.baseline)) or "none",
         "target_rule": target["rule"] if target else None,
+        "target_of_another": target is not None and _is_of_another(sweep, target),
         "timing": sweep.run.timing,
         "seeds": list(sweep.seeds),
         "candidates": [candidate.label for candidate in sweep.candidates],

@@ -90,6 +90,7 @@ class Settings:
     exclusive: bool
     confirmatory: tuple[str, ...] = ()
     """Arms that were the question before the first trial ran."""
+    target_of_another: bool = False
     rates: Rates = field(default_factory=Rates)
     orders: tuple[tuple[str, ...], ...] = ()
     """Of switching methods on, where the design sampled them for Shapley credit."""
@@ -141,6 +142,7 @@ def settings(con: Views, sweep: str, target_metric: str | None) -> Settings:
         baseline=str(known.get("baseline_arm") or "none"),
         exclusive=known.get("timing", "exclusive") != "shared",
         confirmatory=tuple(known.get("confirmatory") or ()),
+        target_of_another=bool(known.get("target_of_another")),
         rates=Rates(**{name: float(value) for name, value in (known.get("rates") or {}).items()}),
         orders=tuple(tuple(map(str, order)) for order in known.get("orders") or ()),
     )

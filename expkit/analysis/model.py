@@ -41,6 +41,8 @@ class TargetInfo:
     """(share of the baseline's median gain, quality), lowest first; of the longest budget, where there are several."""
     ladders: tuple[tuple[float, tuple[tuple[float, float], ...]], ...] = ()
     """(budget, its own ladder), the shortest first, where budgets are varied and no pilot had fixed the rungs."""
+    of_another: bool = False
+    """Whether the pilot trained another baseline than the one that the sweep compares with."""
 
 
 @dataclass(frozen=True)

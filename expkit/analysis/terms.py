@@ -92,6 +92,7 @@ def target_info(
         utc=record.get("utc") if asked.target is None else None,
         hash=record.get("hash") if asked.target is None else None,
         exploratory=value is not None and _is_exploratory(record, sweep, asked),
+        of_another=derived and own and settings.target_of_another,
         ladder=list(ladders.values())[-1],
         ladders=tuple((budget, rungs) for budget, rungs in ladders.items() if budget is not None),
     )
@@ -123,6 +124,8 @@ def _sentence(info: TargetInfo, flat: str) -> str:
         return f"{what} was set after data had been seen: exploratory."
     on = f" on {info.utc[:10]}" if info.utc else ""
     mark = f" (hash {info.hash[:12]})" if info.hash else ""
+    if info.of_another:
+        return f"{what} is of another baseline than this sweep's; expkit pilot --force derives it anew."
     if info.given == "pilot":
         seeds = phrases.count(len(info.seeds), "baseline pilot seed")
         but = f"; {flat}" if flat else ""

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from expkit.analysis.guards.target import target_before_data
 from expkit.analysis.load import Evaluations, Settings, Sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.replicate import Replicate
@@ -69,3 +70,13 @@ def test_what_was_fixed_before_the_data_is_the_target_and_a_pilot_s_rungs() -> N
     assert preset(dataclasses.replace(pilot, given="number")) == [0.8]  # its ladder is from the sweep's own baseline
     assert preset(dataclasses.replace(pilot, exploratory=True)) == []
     assert preset(dataclasses.replace(pilot, value=None)) == []
+
+
+def test_a_target_of_another_baseline_is_amber_and_not_called_fixed() -> None:
+    record = {"metric": "eval/accuracy", "value": 0.8, "rule": "lowest_final", "seeds": [1, 2], "ladder": [[0.9, 0.7]]}
+    sweep = Sweep("ablate", None, None, None, record, (), {}, ())
+    settings = dataclasses.replace(SETTINGS, target_of_another=True)
+    info = target_info(sweep, settings, "eval/accuracy", "max", Asked(), "none")
+    assert info.sentence.startswith("Target 0.8000 of eval/accuracy is of another baseline than this sweep's")
+    assert target_before_data(info).light == "amber"
+    assert not target_info(sweep, settings, "eval/accuracy", "max", Asked(target=0.7), "none").of_another

@@ -33,6 +33,7 @@ def test_the_target() -> None:
     late = target.target_before_data(dataclasses.replace(TARGET, exploratory=True))
     assert (late.light, late.sentence) == ("amber", "TARGET SET AFTER DATA: exploratory.")
     assert target.target_before_data(dataclasses.replace(TARGET, value=None)).light == "amber"
+    assert target.target_before_data(dataclasses.replace(TARGET, of_another=True)).light == "amber"
 
 
 def test_the_noise_floor() -> None:
