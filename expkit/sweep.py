@@ -218,7 +218,7 @@ def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target 
 
 def _is_of_another(sweep: Sweep, target: Target) -> bool:
     """Whether a derived target is of other baseline trials than this sweep's own would be."""
-    return [baseline_trial(sweep, seed).id12 for seed in target["seeds"]] != target["trials"]
+    return [baseline_trial(sweep, seed).id12 for seed in target["seeds"]] != list(target["trials"])
 
 
 def _warn_of_another(sweep: Sweep, target: Target, path: Path) -> None:
