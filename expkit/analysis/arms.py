@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,7 +37,17 @@ class Compared:
 
 def arms(study: Study, floor: Floor, red: Sequence[Guard]) -> tuple[Arm, ...]:
     """All arms of a sweep, the baselines first."""
-    return tuple(_arm(study, label, floor, red) for label in study.by_arm)
+    return _relative([_arm(study, label, floor, red) for label in study.by_arm])
+
+
+def _relative(found: Sequence[Arm]) -> tuple[Arm, ...]:
+    """With each arm's time over that of the fastest at its parameter point."""
+    points = [split_arm(arm.label)[1] for arm in found]
+    told: dict[str, float | None] = {}
+    for point in dict.fromkeys(points):
+        there = [arm for arm, own in zip(found, points, strict=True) if own == point]
+        told |= zip((arm.label for arm in there), speedup.relative_times([a.time_s for a in there]), strict=True)
+    return tuple(replace(arm, relative_time=told[arm.label]) for arm in found)
 
 
 def _arm(study: Study, label: str, floor: Floor, red: Sequence[Guard]) -> Arm:

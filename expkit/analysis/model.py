@@ -120,6 +120,8 @@ class Arm:
     """The speedup by other estimators."""
     reach: Reach = field(default_factory=Reach)
     """Time to the primary target, misses included."""
+    relative_time: float | None = None
+    """`time_s` over that of the fastest arm at its parameter point."""
 
 
 @dataclass(frozen=True)

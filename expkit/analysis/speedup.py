@@ -7,6 +7,7 @@ bootstrap here, at three seeds it covers 75 % (speedup-science A5). Times are po
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,6 +110,15 @@ def correlation(a: ArrayLike, b: ArrayLike) -> float | None:
     dx, dy = x - x.mean(), y - y.mean()
     scale = math.sqrt(float((dx**2).sum()) * float((dy**2).sum()))
     return float((dx * dy).sum()) / scale if scale > 0 else None
+
+
+def relative_times(times: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Each time over the least: 3, 2, 5 -> 1.5, 1, 2.5; None for one that is not known. No interval, so no comparison.
+
+    hyperfine prints it as relative speed beside a spread that is no error; here the speedups have the errors. G17.
+    """
+    known = [t for t in times if t is not None]
+    return tuple(None if t is None else t / min(known) for t in times)
 
 
 def geometric_mean(times: ArrayLike) -> float | None:

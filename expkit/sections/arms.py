@@ -134,6 +134,7 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
         Column("arm", "arm"),
         Column("trials", "trials", "complete / planned", "right"),
         Column("time", f"time, {summary.clock}", "s, geometric mean", "right"),
+        Column("relative", "time, relative", "× that of the fastest", "right"),
         Column("other", f"speedup on {other}", f"×, {ci} interval", "right"),
         Column("target", "speedup to target", f"×, {ci} interval", "right"),
         Column("p", "p of sign flips", "", "right"),
@@ -147,6 +148,7 @@ def _more(summary: Summary, arms: list[Arm]) -> Table:
                 f"{arm.complete} / {arm.planned}", arm.complete, "warn" if arm.complete < arm.planned else ""
             ),
             "time": cell(seconds(arm.time_s), arm.time_s),
+            "relative": cell(fixed(arm.relative_time, 3), arm.relative_time),
             "other": ratio_cell(arm.speedup_other_clock),
             "target": ratio_cell(arm.target_speedup),
             "p": cell(fixed(arm.p_sign_flip, 4), arm.p_sign_flip),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expkit.analysis.intervals import PooledError, bartlett_p, pooled_error, pooling, t_quantile
-from expkit.analysis.speedup import correlation, geometric_mean, paired, ratio_of_means, welch
+from expkit.analysis.speedup import correlation, geometric_mean, paired, ratio_of_means, relative_times, welch
 from expkit.errors import UsageError
 
 BASELINE, TREATED = [102, 98, 110, 105, 95], [88, 86, 93, 92, 83]
@@ -191,3 +191,10 @@ def test_fieller_s_set_is_where_the_t_test_of_a_minus_rb_does_not_reject() -> No
 
 def test_a_ratio_of_positive_times_has_no_end_below_0() -> None:
     assert ratio_of_means([1.0, 30.0], [9.0, 9.5]).lo == 0
+
+
+def test_times_relative_to_the_fastest() -> None:
+    """G17, hyperfine's test: 3, 2, 5 -> 1.5, 1, 2.5."""
+    assert relative_times([3.0, 2.0, 5.0]) == (1.5, 1.0, 2.5)
+    assert relative_times([3.0, None, 2.0]) == (1.5, None, 1.0)
+    assert relative_times([None]) == (None,)

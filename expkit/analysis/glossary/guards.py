@@ -100,6 +100,14 @@ GUARDS = (
         "settings tried for the baseline",
     ),
     Statistic(
+        "convergence",
+        "Between a sweep and the pilots that fixed its target the baseline should not have changed. Amber where it "
+        "needs fewer samples to the target than MLPerf's reference convergence check would let pass.",
+        "mean - t_{.95,n+m-2} s sqrt(1/n + 1/m), without fastest and slowest",
+        source="mlcommons/training_policies, mlcommons/logging (2026)",
+        also=("RCP",),
+    ),
+    Statistic(
         "direction",
         "A mean of ratios depends on which side is on top, a mean of log ratios does not. Red where a speedup "
         "is not the inverse of the ratio the other way round.",

@@ -46,6 +46,13 @@ TIMES = (
         where=("arms[].time_s",),
     ),
     Statistic(
+        "relative time",
+        "An arm's time over that of the fastest arm at its parameter point, for reading down the column. It has no "
+        "interval and compares nothing; the speedup does.",
+        "T_c / min T",
+        where=("arms[].relative_time",),
+    ),
+    Statistic(
         "setup time",
         "Seconds from the start of the process to the first batch, surgery on the model included, mean over "
         "trials. They are not in the speedup; the guard of the same name says what they would change.",

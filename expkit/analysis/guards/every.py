@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from expkit.analysis.budgets import budget_of
-from expkit.analysis.guards import clock, evaluation, evidence, machine, methods, record, schedule, target
+from expkit.analysis.guards import clock, convergence, evaluation, evidence, machine, methods, record, schedule, target
 from expkit.analysis.guards.light import nothing_done
 from expkit.analysis.guards.tables import Tables
 from expkit.analysis.model import Guard
@@ -103,6 +103,7 @@ EVERY: tuple[Look, ...] = (
     Look("seeds", "B7", _seeds),
     Look("winner", "B8", lambda t: evidence.winner(t.arms, t.log_speed_CS, t.floor.eps, t.confirmed(), t.tries())),
     Look("tuning", "B9", lambda t: evidence.tuning(t.tried(), t.study.baseline)),
+    Look("convergence", "B9", convergence.of_tables, lambda t: _has_target(t) and t.info.given == "pilot"),
     Look("direction", "B17", lambda t: record.direction(t.both_ways())),
     Look("failures", "B22", lambda t: record.failures(t.study.replicates)),
     Look("setting", "A5", lambda t: record.one_setting(t.study.replicates)),
