@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from expkit.analysis import phrases
 from expkit.analysis.guards.tables import Tables
 from expkit.analysis.headline import by_verdict, credited_sentence, noise_sentence
-from expkit.analysis.model import Arm, Effect, Guard, MethodVerdict, VerdictBox
+from expkit.analysis.model import Arm, Effect, EqualQuality, Guard, MethodVerdict, VerdictBox
 from expkit.analysis.noise import Floor
 from expkit.analysis.study import Study
 from expkit.analysis.verdict import TABLE, WITHHELD, quality_class, time_class
+
+MOST_CURVES = 3
 
 
 def verdict_box(
@@ -20,6 +22,7 @@ def verdict_box(
     guards: Sequence[Guard],
     headline: Sequence[str],
     clock_sentence: str,
+    at_equal_quality: Sequence[EqualQuality] = (),
 ) -> VerdictBox:
     """The box of one sweep; it says what the headline says, one field a part, and what that has no room for."""
     by_name = {guard.name: guard for guard in guards}
@@ -28,7 +31,7 @@ def verdict_box(
         scope=_scope(looked, arms, by_name),
         answer=headline[0] if headline else "",
         methods=tuple(_method(looked.study, looked.floor, one, guards) for one in effects),
-        further=_further(looked, arms, effects, guards),
+        further=_further(looked, arms, effects, guards, at_equal_quality),
         noise=noise_sentence(looked.study.clock, looked.floor),
         clock=clock_sentence,
         fixed=fixed,
@@ -51,11 +54,25 @@ def _scope(looked: Tables, arms: Sequence[Arm], guards: Mapping[str, Guard]) -> 
 
 
 def _further(
-    looked: Tables, arms: Sequence[Arm], effects: Sequence[Effect], guards: Sequence[Guard]
+    looked: Tables,
+    arms: Sequence[Arm],
+    effects: Sequence[Effect],
+    guards: Sequence[Guard],
+    at_equal_quality: Sequence[EqualQuality],
 ) -> tuple[str, ...]:
     if any(guard.light == "red" for guard in guards) or not any(arm.complete for arm in arms):
         return ()
-    return tuple(filter(None, (credited_sentence(looked.study, effects, looked.floor), *by_verdict(arms))))
+    credited = credited_sentence(looked.study, effects, looked.floor)
+    return tuple(filter(None, (credited, *_at_equal_quality(at_equal_quality), *by_verdict(arms))))
+
+
+def _at_equal_quality(found: Sequence[EqualQuality]) -> list[str]:
+    """What curves over budgets say, which no verdict at one budget can; beyond a few arms the section has it."""
+    said = [one.sentence for one in found if one.outrun or one.at]
+    more = len(said) - MOST_CURVES
+    return (
+        said if more <= 0 else [*said[:MOST_CURVES], f"{phrases.count(more, 'arm')} more under Time at equal quality."]
+    )
 
 
 def _method(study: Study, floor: Floor, effect: Effect, guards: Sequence[Guard]) -> MethodVerdict:

@@ -20,6 +20,7 @@ from expkit.analysis.equal_quality import (
     trade_off,
 )
 from expkit.analysis.estimates import AtQuality, AtTime, EqualQuality
+from expkit.analysis.outrun import outrun
 from expkit.analysis.pairs import first_quality
 from expkit.analysis.replicate import split_arm
 from expkit.analysis.study import Study
@@ -75,7 +76,23 @@ def _of_family(study: Study, family: str, labels: Mapping[float, str], preset: C
     sides = _Sides(trade_off(table[:, :, 0], table[:, :, 1]), trade_off(table[:, :, 2], table[:, :, 3]), sign)
     seconds, quality = np.exp(table[:, :, 2].mean(axis=1)), sign * table[:, :, 3].mean(axis=1)
     curve = replace(empty, seconds=tuple(seconds.tolist()), quality=tuple(quality.tolist()))
-    return _compared(curve, sides, study, [sign * q for q in preset])
+    curve = replace(curve, outrun=outrun(budgets, table, study.delta, study.ci))
+    found = _compared(curve, sides, study, [sign * q for q in preset])
+    return replace(found, sentence=" ".join(filter(None, (_outrun_sentence(found), found.sentence))))
+
+
+def _outrun_sentence(found: EqualQuality) -> str:
+    """Of the longest budget at which a baseline does better, which is the arm at its best."""
+    if not found.outrun:
+        return ""
+    most = found.outrun[-1]
+    at = "" if len(found.outrun) == len(found.budgets) else f" at {len(found.outrun)} of {len(found.budgets)} budgets"
+    return (
+        f"A baseline is faster than {found.arm} and not worse{at}: at {most.shorter:g} of its length it takes "
+        f"{phrases.seconds(most.baseline_s)}, {found.arm} at {most.budget:g} {phrases.seconds(most.seconds)}, and its "
+        f"quality differs from the arm's by {phrases.difference(most.gain)}; at equal quality the arm is no faster "
+        f"than {phrases.factor(most.at_most)}."
+    )
 
 
 def _values(study: Study, budget: float, label: str) -> Values:

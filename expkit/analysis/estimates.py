@@ -105,6 +105,23 @@ class AtTime:
 
 
 @dataclass(frozen=True)
+class Outrun:
+    """A baseline that is faster than an arm and not worse, whole runs of both: a saving that is none."""
+
+    budget: float
+    """Of the arm."""
+    seconds: float
+    """Of the arm, as all of these a geometric mean over seeds."""
+    shorter: float
+    """Budget of the shortest such baseline."""
+    baseline_s: float
+    at_most: Interval
+    """Baseline's seconds over the arm's: at the arm's own quality its speedup is no more."""
+    gain: Interval
+    """Quality of that baseline minus the arm's, more is better."""
+
+
+@dataclass(frozen=True)
 class EqualQuality:
     """The curve of an arm over its budgets, against the baseline's: one point a budget, each a whole run. A6."""
 
@@ -125,6 +142,8 @@ class EqualQuality:
     greatest: float | None = None
     """The smallest and the largest speedup over the overlap."""
     gains: tuple[AtTime, ...] = ()
+    outrun: tuple[Outrun, ...] = ()
+    """Budgets of the arm at which a baseline is faster and not worse, the shortest first."""
     sentence: str = ""
     """What it comes to, or why there is nothing."""
 

@@ -94,6 +94,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
     red = light.red(found)
     judged = arms(study, floor, red)
     effects, credit = credited(study, floor)
+    curves = equal_quality(study, terms.preset(info))
     scope = next((g.sentence for g in found if g.name == "scope" and g.checked), SCOPE)
     said = headline(study, judged, effects, floor, red, info, scope)
     states = Counter(r.state for r in study.replicates)
@@ -126,12 +127,12 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
         sql=statements(data.name, study),
         headline=said,
         withheld=tuple(g.name for g in red),
-        equal_quality=equal_quality(study, terms.preset(info)),
+        equal_quality=curves,
         fronts=fronts(study),
         credit=credit,
         many=at_once(con, data, study, judged, wanted),
         pooling=study.pooling,
-        box=verdict_box(looked, judged, effects, found, said, clock_sentence),
+        box=verdict_box(looked, judged, effects, found, said, clock_sentence, curves),
         reference=on_reference_system(study, con.store.reference(data.name)),
     )  # fmt: skip
 

@@ -51,6 +51,29 @@ def test_the_speedup_at_equal_quality_is_found_with_its_range() -> None:
     assert found.gains[0].difference.value == pytest.approx(0.05 * math.log(1.2), abs=0.003)
 
 
+def cheap(label: str, seed: int, rng: np.random.Generator) -> tuple[float, float]:
+    """An arm that takes 0.7 of the seconds for what the baseline has in a quarter of them."""
+    seconds, quality = outcome(label, seed, rng)
+    if label.startswith("ema"):
+        return 0.7 * seconds, quality + 0.05 * math.log(0.25 / 1.2)
+    return seconds, quality
+
+
+def test_a_saving_that_a_shorter_baseline_has_too_is_told_with_its_bound() -> None:
+    study = study_of(LABELS, range(5), cheap)
+    [found] = equal_quality(study)
+    assert [(one.budget, one.shorter) for one in found.outrun] == [(1.0, 0.5)] if study.delta == 0 else True
+    most = found.outrun[-1]
+    assert (most.budget, most.at_most.n) == (1.0, 5)
+    assert most.at_most.hi is not None and most.at_most.hi < 1
+    assert most.at_most.value == pytest.approx(most.baseline_s / most.seconds)
+    assert most.gain.lo is not None and most.gain.lo > -study.delta
+    assert found.sentence.startswith("A baseline is faster than ema and not worse at ")
+    assert f"at equal quality the arm is no faster than {phrases.factor(most.at_most)}. " in found.sentence
+    assert equal_quality(study_of(LABELS, range(5), outcome))[0].outrun == ()
+    assert equal_quality(study_of(LABELS, range(1), cheap))[0].outrun == ()  # one seed has no interval
+
+
 def test_a_metric_to_minimise_gives_the_same_speedups() -> None:
     def turned(label: str, seed: int, rng: np.random.Generator) -> tuple[float, float]:
         seconds, quality = outcome(label, seed, rng)

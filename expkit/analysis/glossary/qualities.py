@@ -100,6 +100,15 @@ QUALITIES = (
         also=("equal quality",),
     ),
     Statistic(
+        "outrun",
+        "A baseline, shorter or not, that is faster than an arm and not worse: whole runs of both, nothing is "
+        "interpolated. At the arm's own quality the arm's speedup is no more than the ratio of the two times.",
+        "S_c(q_c) <= T_0(j) / T_c(k) where q_0(j) is not worse than q_c(k)",
+        source="the test of non-inferiority, Schuirmann (1987)",
+        where=("equal_quality[].outrun",),
+        also=("dominated",),
+    ),
+    Statistic(
         "smooth speedup",
         "The speedup at equal quality with a monotone cubic between the budgets instead of straight lines. "
         "Where the two differ, more budgets are needed, not a better curve.",
