@@ -119,7 +119,7 @@ def _compared(found: EqualQuality, sides: _Sides, study: Study, preset: Sequence
     at = tuple(_at(sides, q, before, study.ci) for q, before in _qualities(preset, common))
     named = f"{phrases.quality(ends[0])} to {phrases.quality(ends[1])}"
     sentence = (
-        f"{phrases.times(reach[0])} to {phrases.times(reach[1])} at equal {study.metric} over {named} "
+        f"{found.arm}: {phrases.times(reach[0])} to {phrases.times(reach[1])} at equal {study.metric} over {named} "
         f"(n={found.seeds}, {phrases.count(len(found.budgets), 'budget')})."
     )
     return replace(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from expkit.analysis import phrases
 from expkit.analysis.credit import strongest
-from expkit.analysis.model import Arm, Effect, Guard, TargetInfo
+from expkit.analysis.model import Arm, Effect, EqualQuality, Guard, TargetInfo
 from expkit.analysis.noise import Floor
 from expkit.analysis.study import Study
 
@@ -35,8 +35,13 @@ def headline(
     red: Sequence[Guard],
     target: TargetInfo,
     scope: str = SCOPE,
+    curves: Sequence[EqualQuality] = (),
 ) -> tuple[str, ...]:
-    """What is faster at equal quality, who earned it, and what that rests on."""
+    """What is faster at equal quality, who earned it, and what that rests on.
+
+    `curves` are the arms over their budgets: one that is faster at a quality that was fixed before answers the question
+    itself, and comes before verdicts at one budget.
+    """
     judged = [a for a in arms if not a.baseline]
     if not arms and red:
         return (f"Headline withheld: {red[0].sentence}",)
@@ -46,7 +51,7 @@ def headline(
         also = [f"Also red: {phrases.listing([g.name for g in red[1:]])}."] if red[1:] else []
         return f"Headline withheld: {red[0].sentence}", *also, scope
     rests = f"{_terms(study, floor, target)}; {scope[:1].lower()}{scope[1:]}"
-    return tuple(filter(None, (_answer(judged), credited_sentence(study, effects, floor), rests)))
+    return tuple(filter(None, (_answer(study, judged, curves, floor), credited_sentence(study, effects, floor), rests)))
 
 
 def by_verdict(arms: Sequence[Arm]) -> tuple[str, ...]:
@@ -75,7 +80,10 @@ def credited_sentence(study: Study, effects: Sequence[Effect], floor: Floor) -> 
     return f"Strongest main effects, averaged over all contexts: {'; '.join(parts)}."
 
 
-def _answer(arms: Sequence[Arm]) -> str:
+def _answer(study: Study, arms: Sequence[Arm], curves: Sequence[EqualQuality], floor: Floor) -> str:
+    won = [one for one in curves if _is_faster(one, floor)]
+    if won:
+        return _by_curves(study, won, len(curves))
     found = sorted((a for a in arms if a.verdict in FASTER), key=lambda a: -(a.speedup.value or 0))
     if not found:
         return _none(arms)
@@ -85,6 +93,24 @@ def _answer(arms: Sequence[Arm]) -> str:
     are = "is" if len(found) == 1 else "are"
     of = phrases.count(len(arms), "arm")
     return f"{len(found)} of {of} {are} faster at no loss of quality: {phrases.listing([*named, *more])}."
+
+
+def _is_faster(curve: EqualQuality, floor: Floor) -> bool:
+    """At the first of the qualities that were fixed before, beyond the noise floor."""
+    lo = curve.at[0].speedup.lo if curve.at and curve.at[0].preset else None
+    return lo is not None and floor.eps is not None and math.log(lo) > floor.eps
+
+
+def _by_curves(study: Study, won: Sequence[EqualQuality], of: int) -> str:
+    ranked = sorted(won, key=lambda one: -(one.at[0].speedup.value or 0))
+    named = [f"{one.arm} {phrases.factor(one.at[0].speedup)}" for one in ranked[:NAMED]]
+    more = [f"{len(won) - NAMED} more"] if len(won) > NAMED else []
+    are = "is" if len(won) == 1 else "are"
+    quality = f"{study.metric} {phrases.quality(ranked[0].at[0].quality)}"
+    return (
+        f"{len(won)} of {phrases.count(of, 'arm')} {are} faster at equal quality, {quality} by whole runs at several "
+        f"budgets: {phrases.listing([*named, *more])}."
+    )
 
 
 def _none(arms: Sequence[Arm]) -> str:

@@ -96,7 +96,7 @@ def _summary(con: Views, looked: Tables, wanted: Settings, clock_sentence: str) 
     effects, credit = credited(study, floor)
     curves = equal_quality(study, terms.preset(info))
     scope = next((g.sentence for g in found if g.name == "scope" and g.checked), SCOPE)
-    said = headline(study, judged, effects, floor, red, info, scope)
+    said = headline(study, judged, effects, floor, red, info, scope, curves)
     states = Counter(r.state for r in study.replicates)
     return Summary(
         schema_version=SCHEMA_VERSION,

@@ -46,7 +46,7 @@ def test_the_speedup_at_equal_quality_is_found_with_its_range() -> None:
     assert found.least is not None and found.greatest is not None
     assert found.least <= 1.2 <= found.greatest
     assert found.sentence.startswith(
-        f"{phrases.times(found.least)} to {phrases.times(found.greatest)} at equal eval/accuracy over 0.85"
+        f"ema: {phrases.times(found.least)} to {phrases.times(found.greatest)} at equal eval/accuracy over 0.85"
     )
     assert found.gains[0].difference.value == pytest.approx(0.05 * math.log(1.2), abs=0.003)
 

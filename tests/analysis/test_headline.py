@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from expkit.analysis.estimates import AtQuality
 from expkit.analysis.headline import by_verdict, headline
-from expkit.analysis.model import Arm, Effect, Guard, Interval, TargetInfo
+from expkit.analysis.model import Arm, Effect, EqualQuality, Guard, Interval, TargetInfo
 from expkit.analysis.noise import Floor
 from tests.analysis.studies import study_of
 from tests.report.example_summary import example
@@ -56,6 +57,22 @@ def test_where_nothing_is_faster_at_equal_quality_the_fastest_stands_with_its_ve
     )
     lost = replace(arm("a", "WITHHELD", 9.0), time_class="")
     assert said(lost)[0] == "No combination of 1 is shown to be faster at equal quality."
+
+
+def test_a_trade_that_pays_at_equal_quality_is_the_answer() -> None:
+    def at(quality: float, lo: float, *, preset: bool = True) -> AtQuality:
+        return AtQuality(quality, preset, 9.0, 8.0, Interval(1.09, lo, 1.15, 5), 1.09)
+
+    def first(*points: AtQuality) -> str:
+        curves = [EqualQuality("a", (0.5, 1.0), 5, at=points)]
+        return headline(STUDY, [BASE, arm("a", "TRADE: faster, worse")], (), FLOOR, (), TARGET, curves=curves)[0]
+
+    assert first(at(0.8, 1.03)) == (
+        "1 of 1 arm is faster at equal quality, eval/accuracy 0.8000 by whole runs at several budgets: "
+        "a x1.09 [1.03, 1.15] (n=5)."
+    )
+    for points in ([at(0.8, 1.01)], [at(0.8, 1.03, preset=False)], []):  # below the floor, chosen by the data, none
+        assert first(*points).startswith("No combination of 1 is shown to be faster at equal quality")
 
 
 def test_who_earned_it_is_the_second_of_three() -> None:
