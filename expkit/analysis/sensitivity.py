@@ -34,12 +34,17 @@ def sensitivity(study: Study) -> Sensitivity:
     return _made(one, typical - 1, typical, sd / math.sqrt(typical), None, lambda s: seeds_needed(s, one, rho=0.0))
 
 
-def _contrasted(study: Study) -> int | None:
-    """Arms of which a main effect is a contrast: all of a full grid, those of a fraction; None in other designs."""
-    if grid_of(study.cells) is not None:
-        return len(study.cells)
+def _contrasted(study: Study) -> float | None:
+    """Arms of which a main effect is a contrast: all of a full grid, those of a fraction; None in other designs.
+
+    A level is judged by fewer: 4 / sum w^2 of the contrast with the largest error.
+    """
+    if (grid := grid_of(study.cells)) is not None:
+        return 2 * len(study.cells) / (1 + max(len(levels) for levels in grid.factors))
     part = Partial.of(study.cells)
-    return len(part.rows) if part is not None and part.regular else None
+    if part is None or not part.regular:
+        return None
+    return min(4 / float(np.square(w).sum()) for name, w in part.effects().items() if len(name) == 1)
 
 
 def _ratios(study: Study) -> list[np.typing.NDArray[np.float64]]:

@@ -96,6 +96,7 @@ def arithmetic_lines(sweep: Sweep, counted: Arithmetic) -> list[str]:
     lines.append(f"{counted.repeats:>12,}  A/A repeats of the baseline {baseline(sweep)}, one a block")
     lines.append(f"{counted.replicates:>12,}  replicates in all")
     lines += [f"{head:>12}  {text}" for fraction in counted.fractions for head, text in fraction.lines()]
+    lines += [f"{'orders':>12}  {counted.orders}"] if counted.orders else []
     return lines
 
 
@@ -204,6 +205,7 @@ def _document(
         "blocks": counted.blocks,
         "replicates": counted.replicates,
         "fractions": [asdict(fraction) for fraction in counted.fractions],
+        "orders": counted.orders and asdict(counted.orders),
         "baseline": baseline(sweep),
         "states": states,
     }

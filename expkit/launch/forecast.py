@@ -19,7 +19,9 @@ from expkit.errors import TrialFailure, UsageError
 from expkit.launch.drive import Job
 from expkit.launch.trials import python_path
 from expkit.launch.workers import worker_env
+from expkit.plan.designs import fraction_of
 from expkit.plan.expand import TrialMaker, slots
+from expkit.plan.fractions import Fraction, members
 from expkit.plan.space import Space
 from expkit.plan.trial import Arithmetic
 from expkit.spec.axes import BUDGET, OWN
@@ -139,14 +141,27 @@ def _time(status: Status | None, clock: str) -> float:
     return (status.clocks.get(clock) or 0.0) if status and status.state == "complete" and status.timing_valid else 0.0
 
 
-def _balanced(sweep: Sweep, counted: Arithmetic) -> int | None:
-    """Arms of which every main effect is a contrast; None where the design is neither a full grid nor a fraction."""
-    if len(sweep.grids) > 1 or sweep.includes or any(len(c.levels) > 1 for c in sweep.candidates):
+def _balanced(sweep: Sweep, counted: Arithmetic) -> float | None:
+    """Arms of which every main effect is a contrast; None where the design is neither a full grid nor a fraction.
+
+    A level is judged by fewer: as many as would give the error of the method with most levels.
+    """
+    choices = Space(sweep, sweep.grids[0]).choices
+    levels = [len(c) - 1 for c in choices if None in c and len(c) > 1]
+    if len(sweep.grids) > 1 or sweep.includes or not levels or any(None not in c and len(c) > 1 for c in choices):
         return None
     if counted.fractions and len(sweep.design.parts) == 1:
-        return counted.fractions[0].sets
-    k = sum(None in choices for choices in Space(sweep, sweep.grids[0]).choices)
-    return counted.sets if k and counted.sets == 2**k else None
+        return _of_fraction(fraction_of(choices, sweep.design.parts[0]), levels)
+    full = math.prod(num + 1 for num in levels)
+    return 2 * full / (max(levels) + 1) if counted.trials == full * counted.blocks else None
+
+
+def _of_fraction(made: Fraction, levels: Sequence[int]) -> float:
+    """4 / sum w^2 of the contrast with the largest error: 2 / sets, spread over the other methods' levels in a set."""
+    masks = list(made.sets())[: made.num_sets]
+    spread = max(sum(1 / math.prod(levels[j] for j in members(mask) if j != i) for mask in masks)
+                 for i in range(made.k))  # fmt: skip
+    return made.num_sets**2 / spread
 
 
 def _mean_ratio(sweep: Sweep) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from expkit.errors import Problem, SpecError
 from expkit.plan.blocks import Blocks, is_union
 from expkit.plan.confounded import Confounded, confounded
+from expkit.plan.sampled import sampled
 from expkit.plan.space import Arm, Space
 from expkit.plan.trial import Arithmetic, Removed, Step
 from expkit.plan.united import unite
@@ -40,10 +41,11 @@ def count(sweep: Sweep) -> Arithmetic:
         num_sets += 1
         tally.step(f"the baseline {space.baseline.label} is no arm of the design and is added", points)
     trials = points * len(sweep.seeds)
-    tally.step(f"{len(sweep.seeds):,} seeds", trials)
+    tally.step(_plural(len(sweep.seeds), "seed"), trials)
     blocks = blocks_per_seed * len(sweep.seeds)
     _refuse_too_many(sweep, trials)
-    return Arithmetic(tuple(tally.steps), tuple(tally.removed), num_sets, trials, blocks, blocks, fractions)
+    steps, removed, orders = tuple(tally.steps), tuple(tally.removed), sampled(space)
+    return Arithmetic(steps, removed, num_sets, trials, blocks, blocks, fractions, orders)
 
 
 def _union(sweep: Sweep) -> Arithmetic:
@@ -68,7 +70,7 @@ def _union(sweep: Sweep) -> Arithmetic:
         twice = f", where {shared:,} that several have count once" if shared else ""
         tally.step(f"{len(sweep.grids)} grids united{twice}: points", united.points)
     trials = united.points * len(sweep.seeds)
-    tally.step(f"{len(sweep.seeds):,} seeds", trials)
+    tally.step(_plural(len(sweep.seeds), "seed"), trials)
     if sweep.includes:
         asked = sum(len(include.seeds) for include in sweep.includes)
         there = f", {asked - united.included:,} of them there already" if asked > united.included else ""
@@ -79,7 +81,8 @@ def _union(sweep: Sweep) -> Arithmetic:
         tally.step(f"the baseline {space.baseline.label} is added in {_plural(united.added, 'block')}", trials)
     _refuse_too_many(sweep, trials)
     steps, removed, blocks = tuple(tally.steps), tuple(tally.removed), united.blocks
-    return Arithmetic(steps, removed, united.sets, trials, blocks, blocks, tuple(fractions))
+    orders = sampled(space) if len(sweep.grids) == 1 else None
+    return Arithmetic(steps, removed, united.sets, trials, blocks, blocks, tuple(fractions), orders)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from expkit.plan.confounded import Confounded
+from expkit.plan.sampled import Sampled
 from expkit.spec.recipe import Recipe
 
 Role = Literal["baseline", "arm", "repeat", "pilot", "tune", "confirm"]
@@ -74,6 +75,8 @@ class Arithmetic:
     blocks: int
     fractions: tuple[Confounded, ...] = ()
     """What each fraction of the design cannot tell apart, those of several grids once."""
+    orders: Sampled | None = None
+    """Of switching on, where the design samples them; None also with several grids, whose orders are not kept."""
 
     @property
     def replicates(self) -> int:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from expkit.analysis.fraction import Partial
+from expkit.analysis.power import detectable
 from expkit.errors import UsageError
 from expkit.launch.drive import Job
 from expkit.launch.forecast import Cost, detects, from_finished, from_probe, measured_sd
 from expkit.launch.probe import probe
 from expkit.launch.trials import add
 from expkit.plan.count import count
-from expkit.plan.expand import expand
+from expkit.plan.expand import expand, slots
 from expkit.plan.trial import Cell
 from expkit.spec.files import load_recipe
 from expkit.spec.sweep import Sweep
@@ -72,7 +74,7 @@ def test_a_probe_counts_steps_and_evaluations_of_the_whole_trial(tmp_path: Path)
 @pytest.mark.parametrize(
     ("design", "seeds", "method"),
     [("full", 3, 1.050), ("full", 5, 1.037), ("{fractional: {resolution: 3}}", 5, 1.056), ("pairwise", 5, None),
-     ("full", 1, None)],
+     ("full", 1, None), ("{fractional: {resolution: 4}}", 3, 1.050)],
 )  # fmt: skip
 def test_what_a_design_detects(tmp_path: Path, design: str, seeds: int, method: float | None) -> None:
     """Full grids as in section D of the definition sheet; a half fraction has sqrt 2 of their standard error."""
@@ -81,6 +83,23 @@ def test_what_a_design_detects(tmp_path: Path, design: str, seeds: int, method: 
     assert found.method == (None if method is None else pytest.approx(method, abs=2e-3))
     assert (found.arm is None) == (seeds == 1)
     assert found.arm is None or found.method is None or found.arm > found.method
+
+
+def test_a_level_is_judged_by_fewer_arms(tmp_path: Path) -> None:
+    """As the weights of the report have it: a level's pairs in a full grid, its contrast in a fraction."""
+    levels = "ablate.candidates.colout={p_row: [0.1, 0.2, 0.3]}"
+    lab = Lab(tmp_path)
+    sweep = lab.sweep(overrides=[levels])
+    full = detects(sweep, count(sweep), 0.04)
+    assert full.method == pytest.approx(detectable(0.04 * math.sqrt(2 / 8 / 5), 31 * 4))  # 8 pairs a seed
+    third = lab.sweep(overrides=[levels, "ablate.design={fractional: {resolution: 3}}"])
+    part = Partial.of([(frozenset(slot.arm.label.split("+")) - {"none"}, "") for slot in slots(third)
+                       if slot.block == 0 and slot.role != "repeat"])  # fmt: skip
+    assert part is not None
+    error = max(math.sqrt(float((w * w).sum())) for name, w in part.effects().items() if len(name) == 1)
+    counted = count(third)
+    df = (counted.trials // counted.blocks - 1) * 4
+    assert detects(third, counted, 0.04).method == pytest.approx(detectable(0.04 * error / math.sqrt(5), df))
 
 
 def test_a_replicate_costs_its_parts() -> None:

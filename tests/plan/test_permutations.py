@@ -46,6 +46,14 @@ def test_a_shapley_design_is_planned_and_ignores_the_order_in_the_file(lab: Lab)
         assert counted.steps[0].text == f"design shapley of {permutations} permutations over 6 candidates: sets"
         return {slot.arm.label for slot in slots(sweep)}
 
+    design = "design: {shapley: {permutations: 8}}"
+    rules = "constraints: [{conflicts: [ema, nasty]}]"
+    made = agrees(lab.sweep(EMPTY + f"ablate: {{candidates: {{{', '.join(methods)}}}, {design}}}\n")).orders
+    assert str(made) == "8 of 720 in which candidates may be switched on; credit is the mean over them"
+    made = agrees(lab.sweep(EMPTY + f"ablate: {{candidates: {{{', '.join(methods)}}}, {design}, {rules}}}\n")).orders
+    assert made is not None
+    assert made.whole == 0  # every order ends with all on
+    assert "; rules take sets out of 8, so that credit is by least squares, assuming no three-way" in str(made)
     four = sets(methods, 4)
     assert four == sets(methods[::-1], 4)
     assert four < sets(methods, 8)
