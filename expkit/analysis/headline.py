@@ -114,6 +114,8 @@ def _by_curves(study: Study, won: Sequence[EqualQuality], of: int) -> str:
 
 
 def _none(arms: Sequence[Arm]) -> str:
+    if not arms:
+        return "There is no arm beside the baseline, so nothing is compared."
     timed = [a for a in arms if a.time_class]
     said = f"No combination of {len(arms)} is shown to be faster at equal quality"
     if not timed:

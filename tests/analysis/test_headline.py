@@ -55,6 +55,7 @@ def test_where_nothing_is_faster_at_equal_quality_the_fastest_stands_with_its_ve
         "No combination of 2 is shown to be faster at equal quality; the fastest, b, is x1.20 [1.14, 1.26] (n=5): "
         "TRADE: faster, worse."
     )
+    assert said()[0] == "There is no arm beside the baseline, so nothing is compared."
     lost = replace(arm("a", "WITHHELD", 9.0), time_class="")
     assert said(lost)[0] == "No combination of 1 is shown to be faster at equal quality."
 

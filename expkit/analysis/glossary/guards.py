@@ -48,6 +48,13 @@ GUARDS = (
         "replicates, or the trend over the sweep in log-time",
     ),
     Statistic(
+        "outliers",
+        "A time far off its arm's median tells of the machine, and with few seeds it moves the mean. Amber where "
+        "one is ten standard deviations away, were times normal; none is left out for it.",
+        "|ln T - median| / median |ln T - median| > 14.826",
+        source="hyperfine",
+    ),
+    Statistic(
         "timing",
         "Seconds of a trial that went on from a checkpoint, or ran beside others, are not its own. Amber where "
         "such times are left out, red where all are.",

@@ -95,6 +95,7 @@ EVERY: tuple[Look, ...] = (
     Look("noise floor", "A17", lambda t: machine.aa_floor(t.floor, t.study.clock), lambda t: bool(t.done)),
     Look("contention", "B5", lambda t: machine.contention(t.study.replicates, t.study.clock)),
     Look("drift", "B6", _drift),
+    Look("outliers", "A17", lambda t: machine.outliers(t.study.replicates, t.study.clock), lambda t: bool(t.done)),
     Look("timing", "B5", lambda t: machine.own_timing(t.study.replicates)),
     Look("clocks", "B23", lambda t: clock.clocks_run(t.done, t.data.series)),
     Look("off the clock", "B4", lambda t: clock.off_the_clock(t.beside(clock.UNBILLED))),

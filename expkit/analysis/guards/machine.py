@@ -11,8 +11,8 @@ import numpy as np
 
 from expkit.analysis import phrases
 from expkit.analysis.estimates import Interval
-from expkit.analysis.guards.light import names_of, nothing_done
-from expkit.analysis.intervals import t_quantile
+from expkit.analysis.guards.light import names_of, not_checked, nothing_done
+from expkit.analysis.intervals import Array, t_quantile
 from expkit.analysis.model import Guard
 from expkit.analysis.noise import TOO_NOISY, Floor
 from expkit.analysis.replicate import NOT_OWN_WORK, Replicate
@@ -20,6 +20,9 @@ from expkit.store.records import CONTENTION_RATIO
 
 NOTABLE_DRIFT = 0.02
 """Log-time that the baseline moved by over the whole sweep; less is no news."""
+
+OUTLIER = 14.826
+"""Deviations from the median in units of the median deviation; ten standard deviations, were times normal."""
 
 
 def aa_floor(floor: Floor, clock: str) -> Guard:
@@ -129,3 +132,32 @@ def _over(trend: Interval) -> str:
     signed = [f"{100 * math.expm1(min(v, 50)):+.2g}" for v in (trend.value, trend.lo, trend.hi) if v is not None]
     ends = f" [{signed[1]}, {signed[2]}]" if len(signed) == 3 else ""
     return f"{signed[0]} %{ends} over the sweep"
+
+
+def modified_z(deviations: Sequence[float]) -> Array:
+    """|x| / median |x| of deviations from a median, (n,); zeros where half are none. A17, as hyperfine."""
+    sizes = np.abs(np.asarray(deviations, dtype=float))
+    usual = float(np.median(sizes)) if len(sizes) else 0.0
+    return sizes / usual if usual > 0 else np.zeros(len(sizes))
+
+
+def outliers(replicates: Sequence[Replicate], clock: str) -> Guard:
+    """A17: complete replicates whose log time lies far off the median of their arm, by the median deviation of all.
+
+    None is left out for it. The number counts them.
+    """
+    by_arm: dict[str, list[tuple[Replicate, float]]] = {}
+    for one in replicates:
+        seconds = one.time(clock)
+        if one.complete and seconds is not None and not one.why_not(clock):
+            by_arm.setdefault(one.arm, []).append((one, math.log(seconds)))
+    several = [found for found in by_arm.values() if len(found) > 2]
+    if not several:
+        return not_checked("outliers", "no arm has three usable times")
+    centred = [(one, value - statistics.median(v for _, v in found)) for found in several for one, value in found]
+    far = [one for (one, _), z in zip(centred, modified_z([d for _, d in centred]), strict=True) if z > OUTLIER]
+    if not far:
+        return Guard("outliers", "green", 0, f"All {len(centred)} times lie near the median of their arm.")
+    named = phrases.listing([f"{name} of {one.arm}" for name, one in zip(names_of(far), far, strict=True)], most=3)
+    said = f"{len(far)} of {len(centred)} times {'lies' if len(far) == 1 else 'lie'} far off the median of the arm"
+    return Guard("outliers", "amber", len(far), f"{said}, and {'is' if len(far) == 1 else 'are'} kept: {named}.")

@@ -190,3 +190,20 @@ def test_a_speedup_is_the_inverse_of_the_ratio_the_other_way_round() -> None:
     assert "depends on the order of words" in mean_of_ratios.sentence
     assert not record.direction({}).checked
     assert record.direction({"slow": (0.5, 2.0)}).sentence.endswith("x0.500 of slow is 100 % more time.")
+
+
+def test_outliers_are_named_and_kept() -> None:
+    """G7: the largest modified z of these times is 6.216, below 14.826."""
+    b = [77.933, 77.446, 77.299, 77.194, 77.401, 77.431, 77.149, 77.247, 77.336, 77.186, 77.318, 77.224, 77.225]
+    assert machine.modified_z([t - float(np.median(b)) for t in b]).max() == pytest.approx(6.216, abs=5e-4)
+    assert machine.modified_z([0.0, 0.0, 5.0]).tolist() == [0, 0, 0]
+
+    def timed(*seconds: float) -> list[Replicate]:
+        return [dataclasses.replace(CLEAN, id=f"{i:012x}", clocks={"train_s": s}, device="cuda", arm="ema")
+                for i, s in enumerate(seconds)]  # fmt: skip
+
+    assert machine.outliers(timed(*b), "train_s").sentence == "All 13 times lie near the median of their arm."
+    far = machine.outliers(timed(*b, 90.0), "train_s")
+    assert (far.light, far.number) == ("amber", 1)
+    assert far.sentence == "1 of 14 times lies far off the median of the arm, and is kept: 00000000000d r0 of ema."
+    assert not machine.outliers(timed(1.0, 2.0), "train_s").checked
