@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from expkit.analysis.attainment import first_ended
-from expkit.analysis.intervals import t_interval
+from expkit.analysis.intervals import Array, t_interval
 from expkit.analysis.load import Evaluations, Key, finite
 from expkit.analysis.model import Curve
 from expkit.analysis.replicate import Replicate
@@ -23,17 +22,12 @@ def curve(
 
     A point is a batch that some trial evaluated at; values that are not finite are left out of it.
     """
-    trials = [r for r in first_ended(replicates) if r.complete and (r.id, r.replicate) in series]
-    at: dict[float, list[tuple[float, float, float]]] = {}
-    for one in trials:
-        s = series[one.id, one.replicate]
-        for batch, sample, seconds, value in zip(s.batch, s.sample, s.clocks["train_s"], s.value, strict=True):
-            if math.isfinite(value):
-                at.setdefault(batch, []).append((sample, seconds, value))
+    found = [s for r in first_ended(replicates) if r.complete and (s := series.get((r.id, r.replicate))) is not None]
+    at = _by_batch(found) if found else {}
     if not at:
         return None
-    batches = spread(sorted(at), MAX_POINTS)
-    points = [np.asarray(at[b], dtype=float) for b in batches]
+    batches = spread(list(at), MAX_POINTS)
+    points = [at[b] for b in batches]
     intervals = [t_interval(p[:, 2], level) for p in points]
     return Curve(
         arm,
@@ -46,6 +40,20 @@ def curve(
         hi=tuple(i.hi for i in intervals),
         n=tuple(len(p) for p in points),
     )
+
+
+def _by_batch(found: Sequence[Evaluations]) -> dict[float, Array]:
+    """Batch -> (sample, seconds, value) of each trial that has a finite value there, (n, 3), in order of batches."""
+    columns = [np.concatenate([own(s) for s in found]) for own in _COLUMNS]
+    rows = np.column_stack(columns)[np.isfinite(columns[-1])]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    batches, starts = np.unique(rows[:, 0], return_index=True)
+    return dict(zip(batches.tolist(), np.split(rows[:, 1:], starts[1:]), strict=True)) if len(rows) else {}
+
+
+_COLUMNS: tuple[Callable[[Evaluations], Array], ...] = (
+    lambda s: s.batch, lambda s: s.sample, lambda s: s.clocks["train_s"], lambda s: s.value
+)  # fmt: skip
 
 
 def spread(points: Sequence[float], most: int) -> list[float]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -161,7 +162,7 @@ def load(con: Views, row: Row, metric: str, *, exclusive: bool) -> Sweep:
         effective.setdefault((found["id"], found["replicate"]), {})[found["name"]] = found["effective"]
     seeds = {r["id"]: r["seed"] for r in rows if r["seed"] is not None}
     replicates = tuple(_replicate(r, seeds, effective, series, exclusive, torn) for r in rows)
-    used = {r["setting_json"]: json.loads(r["setting_json"]) for r in rows if r["setting_json"]}
+    used = {text: json.loads(text) for text in {r["setting_json"] for r in rows if r["setting_json"]}}
     return Sweep(
         name, utc_text(row["created_utc"], "seconds"), row["file"], row["sha256"], con.store.targets(name),
         replicates, series, tuple(s for _, s in sorted(used.items()) if s),
@@ -240,18 +241,23 @@ def _replicate(
         nproc=row["nproc"] or 1,
         threads=row["threads"] or 1,
         code_sha=row["code_sha"] or "",
-        sources=json.loads(row["sources"] or "{}"),
+        sources=_known(row["sources"] or "{}"),
         dirty=row["dirty"],
         timing_valid=row["timing_valid"],
         timing_reasons=tuple(row["timing_reasons"] or ()),
         started_utc=utc_text(row["started_utc"]),
         target_hash=row["target_hash"],
-        phases=json.loads(row["phases"] or "{}"),
+        phases=_known(row["phases"] or "{}"),
         clocks={clock: finite(row[clock]) for clock in CLOCKS},
         effective=effective.get(key, {}),
         quality=finite(evaluations.value[-1]) if evaluations is not None else None,
         unreadable=key in torn,
     )
+
+
+@lru_cache(maxsize=256)  # most trials have the same
+def _known(text: str) -> Any:
+    return json.loads(text)
 
 
 def finite(value: float | None) -> float | None:

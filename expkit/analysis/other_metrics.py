@@ -34,8 +34,11 @@ def differences(con: Views, sweep: str, study: Study, names: Sequence[str]) -> D
 def _of(
     study: Study, mode: Literal["max", "min"], values: Mapping[tuple[str, int], float | None]
 ) -> dict[str, Interval]:
+    judging = {(r.id, r.replicate): dataclasses.replace(r, quality=values.get((r.id, r.replicate)))
+               for r in study.replicates}  # fmt: skip
+
     def judged(members: Sequence[Replicate]) -> list[Replicate]:
-        return [dataclasses.replace(r, quality=values.get((r.id, r.replicate))) for r in members]
+        return [judging[r.id, r.replicate] for r in members]
 
     return {
         arm: quality_difference(*quality_pairs(judged(members), judged(study.baseline_of(arm))), mode=mode)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Pairs:
 def by_block(replicates: Iterable[Replicate]) -> dict[int, list[Replicate]]:
     """Complete replicates of each block, in order of their number."""
     blocks: dict[int, list[Replicate]] = {}
-    for one in sorted(replicates, key=lambda r: (r.block, r.id, r.replicate)):
+    for one in sorted(replicates, key=attrgetter("block", "id", "replicate")):
         if one.complete:
             blocks.setdefault(one.block, []).append(one)
     return blocks
@@ -61,9 +62,7 @@ def time_pairs(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str, 
 
 def best_session(arm: Iterable[Replicate], base: Iterable[Replicate], clock: str) -> tuple[str, str] | None:
     """The session, of those in which both sides ran, that has most usable trials of the smaller side; None without."""
-    mine, theirs = _trials(arm, clock), _trials(base, clock)
-    shared = sorted(mine.keys() & theirs.keys())
-    return max(shared, key=lambda session: min(len(mine[session]), len(theirs[session])), default=None)
+    return _best(_trials(arm, clock), _trials(base, clock))
 
 
 def unpaired_times(
@@ -73,22 +72,29 @@ def unpaired_times(
 
     A trial with several replicates there gives their geometric mean. Seeds of one side need not be those of the other.
     """
-    session = best_session(arm, base, clock)
+    sides = _trials(base, clock), _trials(arm, clock)
+    session = _best(*sides)
     if session is None:
         return (), ()
-    found = [tuple(math.exp(float(np.mean(logs))) for logs in _trials(side, clock)[session].values() if logs)
-             for side in (base, arm)]  # fmt: skip
-    return found[0], found[1]
+    t0, tc = (tuple(_geometric_mean(times) for times in side[session].values() if times) for side in sides)
+    return t0, tc
 
 
-def _trials(replicates: Iterable[Replicate], clock: str) -> dict[tuple[str, str], dict[str, list[float]]]:
-    """Session -> trial -> log times of its usable replicates."""
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+_Trials = dict[tuple[str, str], dict[str, list[float]]]
+"""Session -> trial -> times of its usable replicates."""
+
+
+def _best(a: _Trials, b: _Trials) -> tuple[str, str] | None:
+    return max(sorted(a.keys() & b.keys()), key=lambda session: min(len(a[session]), len(b[session])), default=None)
+
+
+def _trials(replicates: Iterable[Replicate], clock: str) -> _Trials:
+    found: _Trials = {}
     for one in replicates:
         if one.complete and not one.why_not(clock):
             seconds = one.time(clock)
-            logs = found.setdefault(one.session, {}).setdefault(one.id, [])
-            logs += [] if seconds is None else [math.log(seconds)]
+            times = found.setdefault(one.session, {}).setdefault(one.id, [])
+            times += [] if seconds is None else [seconds]
     return found
 
 

@@ -105,6 +105,8 @@ def _one_time(crossings: Sequence[Crossing]) -> tuple[float, int]:
     """(geometric mean, 1 where a replicate missed, -1 where one was there from the first evaluation on, else 0)."""
     seconds = [c.t if c.t is not None else c.horizon or 0.0 for c in crossings]
     late = 1 if not all(c.hit for c in crossings) else -1 if any(c.left_censored for c in crossings) else 0
+    if len(seconds) == 1:
+        return seconds[0], late
     return (math.exp(float(np.mean(np.log(seconds)))) if min(seconds) > 0 else 0.0), late
 
 

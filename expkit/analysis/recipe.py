@@ -74,6 +74,7 @@ def declares(kind: str, name: str, what: str) -> bool:
         return False
 
 
+@functools.cache  # asked for each replicate
 def unit_of(text: str) -> str:
     """`0.1dur` -> `dur`; empty where the text is no duration."""
     try:

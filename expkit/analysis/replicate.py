@@ -58,17 +58,17 @@ class Replicate:
     unreadable: bool = False
     """Complete, but a metrics file of it was set aside: what is left of its series is not what it measured."""
 
-    @property
+    @cached_property  # this and what follows is asked for each of many comparisons
     def complete(self) -> bool:
         """Whether it ended with a result."""
         return self.state == "complete"
 
-    @property
+    @cached_property
     def session(self) -> tuple[str, str]:
         """Only times of one setting and one driver run are compared."""
         return self.setting, self.driver
 
-    @property
+    @cached_property
     def point(self) -> str:
         """The parameter point, empty where the sweep has no parameters."""
         return split_arm(self.arm)[1]
@@ -89,7 +89,7 @@ class Replicate:
         train, cpu = self.clocks.get("train_s"), self.clocks.get("cpu_s")
         return train / cpu if self.single_threaded and train and cpu else None
 
-    @cached_property  # asked for each of many comparisons
+    @cached_property
     def contended(self) -> bool:
         """Whether somebody else had the machine meanwhile."""
         ratio = self.wall_over_cpu
@@ -100,17 +100,18 @@ class Replicate:
 
         `resumed` and `shared` spoil every clock, contention all but CPU time, drift none.
         """
+        return self._spoilt or ("contention" if clock != "cpu_s" and self.contended else "")
+
+    @cached_property
+    def _spoilt(self) -> str:
         if self.unreadable:
             return "with a metrics file that cannot be read"
-        for reason in NOT_OWN_WORK:
-            if reason in self.timing_reasons:
-                return reason
-        return "contention" if self.contended and clock != "cpu_s" else ""
+        return next((reason for reason in NOT_OWN_WORK if reason in self.timing_reasons), "")
 
     def time(self, clock: str) -> float | None:
         """Seconds on a clock, None where there are none."""
         value = self.clocks.get(clock)
-        return value if value is not None and math.isfinite(value) and value > 0 else None
+        return value if value is not None and 0 < value < math.inf else None
 
 
 def split_arm(label: str) -> tuple[str, str]:

@@ -92,9 +92,18 @@ def ratio_of_medians(t0: ArrayLike, tc: ArrayLike, rng: np.random.Generator, lev
     if n < LEAST_BOOTSTRAP:
         return Interval(point, None, None, n, level, f"no bootstrap below n = {LEAST_BOOTSTRAP}")
     draws = rng.integers(0, n, size=(RESAMPLES, n))
-    ratios = np.median(base[draws], axis=1) / np.median(arm[draws], axis=1)
+    ratios = _medians(base, draws) / _medians(arm, draws)
     lo, hi = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2])
     return Interval(point, float(lo), float(hi), n, level, "percentile bootstrap, approximate")
+
+
+def _medians(values: Array, draws: np.typing.NDArray[np.int64]) -> Array:
+    """np.median(values[draws], axis=1): places among the values are sorted for them, by radix as they have 16 bits."""
+    order = np.argsort(values, kind="stable")
+    place = np.empty(len(values), dtype=np.uint16 if len(values) <= 1 << 16 else np.int64)
+    place[order] = np.arange(len(values))
+    middle = np.sort(place[draws], axis=1, kind="stable")[:, [(draws.shape[1] - 1) // 2, draws.shape[1] // 2]]
+    return np.asarray(values[order][middle].mean(axis=1))
 
 
 def _signed_sums(values: Array) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,7 @@ RULES: tuple[str, ...] = get_args(Rule)
 Counts = np.typing.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Crossing:
+class Crossing(NamedTuple):
     """Where a trial reached the target, in the unit of its clock."""
 
     hit: bool
@@ -73,15 +72,31 @@ class Stack:
 
 
 def stack(series: Sequence[tuple[ArrayLike, ArrayLike]], mode: Mode = "max") -> Stack:
-    """(clock, quality) of each trial, ready for `crossings`. UsageError for an unknown mode or unequal lengths."""
+    """(clock, quality) of each trial, ready for `crossings`. UsageError for an unknown mode or unequal lengths.
+
+    Clock readings that are not finite and values that are NaN are dropped, infinite values miss.
+    """
     if mode not in ("max", "min"):
         raise UsageError(f"mode must be max or min, but got {mode!r}")
-    cleaned = [_cleaned(clock, quality, mode) for clock, quality in series]
-    length = np.array([len(clock) for clock, _ in cleaned], dtype=np.int64)
-    shape = len(cleaned), max(1, int(length.max(initial=0)))
+    both = [(np.asarray(clock, dtype=float), np.asarray(quality, dtype=float)) for clock, quality in series]
+    for clock, height in both:
+        if clock.shape != height.shape or clock.ndim != 1:
+            shapes = f"{clock.shape} and {height.shape}"
+            raise UsageError(f"clock and quality must be series of one length, but got {shapes}")
+    row = np.repeat(np.arange(len(both)), np.array([len(clock) for clock, _ in both], dtype=np.int64))
+    clock, height = (np.concatenate([*each, np.zeros(0)]) for each in (zip(*both, strict=True) if both else ((), ())))
+    kept = np.isfinite(clock) & ~np.isnan(height)
+    return _side_by_side(row[kept], clock[kept], height[kept] if mode == "max" else -height[kept], len(both), mode)
+
+
+def _side_by_side(row: Counts, clock: Array, height: Array, num_rows: int, mode: str) -> Stack:
+    length = np.bincount(row, minlength=num_rows)
+    column = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    order = np.lexsort((clock, row))  # stable; rows stay where they are
+    shape = num_rows, max(1, int(length.max(initial=0)))
     clocks, heights = np.zeros(shape), np.full(shape, -np.inf)
-    for row, (clock, height) in enumerate(cleaned):
-        clocks[row, : len(clock)], heights[row, : len(clock)] = clock, height
+    clocks[row, column] = clock[order]
+    heights[row, column] = np.where(np.isinf(height[order]), -np.inf, height[order])
     return Stack(clocks, heights, length, mode)
 
 
@@ -127,17 +142,6 @@ def _check(target: float, rule: str, r: int) -> None:
         raise UsageError(f"a streak must be of at least 1 evaluation, but got r={r}")
     if not math.isfinite(target):
         raise UsageError(f"a target must be a finite number, but got {target}")
-
-
-def _cleaned(clock_s: ArrayLike, quality: ArrayLike, mode: str) -> tuple[Array, Array]:
-    """Finite clock readings in order, and heights of which more is better, -inf for whatever is infinite."""
-    clock, height = np.asarray(clock_s, dtype=float), np.asarray(quality, dtype=float)
-    if clock.shape != height.shape or clock.ndim != 1:
-        raise UsageError(f"clock and quality must be series of one length, but got {clock.shape} and {height.shape}")
-    kept = np.isfinite(clock) & ~np.isnan(height)
-    clock, height = clock[kept], height[kept] if mode == "max" else -height[kept]
-    order = np.argsort(clock, kind="stable")
-    return clock[order], np.where(np.isinf(height[order]), -np.inf, height[order])
 
 
 def _median3(height_NM: Array) -> Array:

@@ -269,9 +269,11 @@ def _write_index(store: Store) -> None:
             if entry is not None:
                 entries[id12] = entry
                 settled += of_trial
-    if entries != before.entries or (entries and before.compacted != frozenset(names)):
+    made = {"trials": tables.trials, "params": tables.params, "events": tables.events}
+    schemas = {"trials": tables.TRIALS, "params": tables.PARAMS, "events": tables.EVENTS}
+    same = entries == before.entries and before.compacted == frozenset(names) and before.fits(schemas)
+    if not same and (entries or before.entries):
         reading = Store(layout.root)
-        made = {"trials": tables.trials, "params": tables.params, "events": tables.events}
         rows = {name: make(reading, settled, before) for name, make in made.items()}
         for bad in reading.set_aside:  # is to be named by who reads it
             entries.pop(bad.path.relative_to(layout.trials).parts[0], None)

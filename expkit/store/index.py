@@ -85,6 +85,12 @@ class Index:
             return False
         return bool(getattr(entry, kind) == _STAMPS[kind](layout, id12, attempts))
 
+    def fits(self, schemas: Mapping[str, pa.Schema]) -> bool:
+        """Whether its tables have these columns; another version of expkit may have others."""
+        return {name: columns for name, (_, columns) in self.tables.items()} == {
+            name: _columns(schema) for name, schema in schemas.items()
+        }
+
     def table(self, layout: Layout, name: str, schema: pa.Schema) -> pa.Table | None:
         """Rows of all entries, those that hold no more too; None where there are none with these columns."""
         import pyarrow as pa

@@ -11,7 +11,7 @@ import numpy as np
 from expkit.analysis import phrases
 from expkit.analysis.estimates import Interval
 from expkit.analysis.guards.light import not_checked
-from expkit.analysis.intervals import t_interval
+from expkit.analysis.intervals import Array, t_interval
 from expkit.analysis.load import Evaluations, Key
 from expkit.analysis.model import Guard, Light
 from expkit.analysis.pairs import by_block
@@ -21,6 +21,8 @@ NOTABLE = 0.02
 """A share of the train clock; less than that beside it is no news. A1 (v)."""
 UNBILLED = ("callbacks_s", "eval_s")
 SETUP = ("setup_s", "compile_s")
+Seconds = Mapping[int, tuple[float, float]]
+"""By block: seconds in some parts beside the train clock, seconds on it."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,12 @@ class Beside:
     """The same with the parts on it."""
 
 
-def beside_the_clock(arm: Iterable[Replicate], base: Iterable[Replicate], parts: Sequence[str]) -> Beside:
-    """Block by block: the arm's seconds in `parts` minus the baseline's, over the baseline's train_s."""
-    bases = by_block(base)
+def beside_the_clock(arm: Seconds, base: Seconds) -> Beside:
+    """Block by block: the arm's seconds beside the train clock minus the baseline's, over the baseline's train_s."""
     shares, extra, billed, included = [], [], [], []
-    for block, members in by_block(arm).items():
-        mine, theirs = _seconds(members, parts), _seconds(bases.get(block, []), parts)
-        if mine is None or theirs is None:
+    for block, mine in arm.items():
+        theirs = base.get(block)
+        if theirs is None:
             continue
         shares.append((mine[0] - theirs[0]) / theirs[1])
         extra.append(mine[0] - theirs[0])
@@ -52,6 +53,12 @@ def beside_the_clock(arm: Iterable[Replicate], base: Iterable[Replicate], parts:
         return Beside(Interval(), 0.0)
     ratios = [math.exp(float(np.mean(logs))) for logs in (billed, included)]
     return Beside(t_interval(shares), float(np.mean(extra)), ratios[0], ratios[1])
+
+
+def by_blocks(replicates: Iterable[Replicate], parts: Sequence[str]) -> Seconds:
+    """Means over the complete replicates of a block that know both."""
+    blocks = ((block, _means(members, parts)) for block, members in by_block(replicates).items())
+    return {block: seconds for block, seconds in blocks if seconds is not None}
 
 
 def off_the_clock(arms: Mapping[str, Beside]) -> Guard:
@@ -97,34 +104,42 @@ def clocks_run(replicates: Iterable[Replicate], series: Mapping[Key, Evaluations
 
     It is perf_counter's duty, synchronised at evaluations; datetime.now would fail here when the host's time is set.
     """
-    looked, odd = 0, []
-    for one in replicates:
-        points = series.get((one.id, one.replicate))
-        if one.complete and points is not None:
-            looked += 1
-            resumed = "resumed" in one.timing_reasons
-            odd += [f"{one.id} r{one.replicate}"] if not _runs_on(points.clocks, resumed) else []
+    known = [(one, series.get((one.id, one.replicate))) for one in replicates if one.complete]
+    looked = [(one, points.clocks) for one, points in known if points is not None]
     if not looked:
         return not_checked("clocks", "no complete trial has evaluations of the primary metric")
+    odd = [f"{looked[i][0].id} r{looked[i][0].replicate}" for i in sorted(_odd(looked))]
     if odd:
         return Guard("clocks", "red", len(odd), f"A clock ran backwards or beyond the wall: {phrases.listing(odd)}.")
-    return Guard("clocks", "green", 0, f"All clocks ran forwards, within the wall clock, in {looked} replicates.")
+    return Guard("clocks", "green", 0, f"All clocks ran forwards, within the wall clock, in {len(looked)} replicates.")
 
 
-def _seconds(members: Sequence[Replicate], parts: Sequence[str]) -> tuple[float, float] | None:
-    """(seconds in the parts, seconds of training), means over the replicates that know both."""
+def _means(members: Sequence[Replicate], parts: Sequence[str]) -> tuple[float, float] | None:
     read = [one for one in members if not one.unreadable and one.clocks.get(parts[0]) is not None]
     known = [(sum(one.clocks.get(part) or 0.0 for part in parts), s) for one in read if (s := one.time("train_s"))]
-    if not known:
-        return None
+    if len(known) < 2:
+        return known[0] if known else None
     beside, train = np.mean(np.array(known), axis=0)
     return float(beside), float(train)
 
 
-def _runs_on(clocks: Mapping[str, np.typing.NDArray[np.float64]], resumed: bool) -> bool:
-    forwards = all(not np.any(np.diff(c[np.isfinite(c)]) < 0) for c in clocks.values())
-    train, wall = clocks.get("train_s"), clocks.get("wall_s")
-    if resumed or train is None or wall is None:
-        return forwards
-    both = np.isfinite(train) & np.isfinite(wall)
-    return forwards and not bool(np.any(train[both] > wall[both] * 1.001 + 0.05))
+def _odd(looked: Sequence[tuple[Replicate, Mapping[str, Array]]]) -> set[int]:
+    """Places of those of which a clock ran backwards, or training took longer than the wall clock; all in one go."""
+    found: set[int] = set()
+    for clock in dict.fromkeys(name for _, clocks in looked for name in clocks):
+        place, (seconds,) = _end_to_end(looked, [clock])
+        found |= set(place[1:][(np.diff(seconds) < 0) & (np.diff(place) == 0)].tolist())
+    at_one_go = [(one, clocks if "resumed" not in one.timing_reasons else {}) for one, clocks in looked]
+    place, (train, wall) = _end_to_end(at_one_go, ["train_s", "wall_s"])
+    return found | set(place[train > wall * 1.001 + 0.05].tolist())
+
+
+def _end_to_end(
+    looked: Sequence[tuple[Replicate, Mapping[str, Array]]], clocks: Sequence[str]
+) -> tuple[np.typing.NDArray[np.int64], list[Array]]:
+    """(places, seconds on each clock) of all evaluations that know all of these clocks."""
+    having = [(i, own) for i, (_, own) in enumerate(looked) if all(clock in own for clock in clocks)]
+    place = np.repeat([i for i, _ in having], [len(own[clocks[0]]) for _, own in having]).astype(np.int64)
+    seconds = [np.concatenate([own[clock] for _, own in having] or [np.zeros(0)]) for clock in clocks]
+    finite = np.logical_and.reduce([np.isfinite(each) for each in seconds])
+    return place[finite], [each[finite] for each in seconds]

@@ -14,7 +14,7 @@ import numpy as np
 from expkit.analysis import recipe, speedup
 from expkit.analysis.attainment import first_ended
 from expkit.analysis.estimates import Interval
-from expkit.analysis.guards.clock import Beside, beside_the_clock
+from expkit.analysis.guards.clock import Beside, beside_the_clock, by_blocks
 from expkit.analysis.intervals import Array
 from expkit.analysis.load import Sweep, Views, git_silent, of_sweep
 from expkit.analysis.model import TargetInfo
@@ -94,8 +94,9 @@ class Tables:
 
     def beside(self, parts: Sequence[str]) -> dict[str, Beside]:
         """Seconds beside the train clock, by arm."""
-        of = self.study.baseline_of
-        return {arm: beside_the_clock(self.study.by_arm[arm], of(arm), parts) for arm in self.arms}
+        blocks = {arm: by_blocks(members, parts) for arm, members in self.study.by_arm.items()}
+        base = {arm: next((one.arm for one in self.study.baseline_of(arm)), "") for arm in self.arms}
+        return {arm: beside_the_clock(blocks[arm], blocks.get(base[arm], {})) for arm in self.arms}
 
     def work(self) -> dict[str, tuple[Interval, Interval]]:
         """(ratio of backward seconds, ratio of the whole run), by arm."""

@@ -137,25 +137,29 @@ def rows(setup: float, evals: float, *, role: str) -> list[Replicate]:
     return [run(i, block=i, role=role, clocks=clocks | {"eval_s": evals + 0.001 * i}) for i in range(3)]
 
 
+def beside(arm: list[Replicate], base: list[Replicate], parts: tuple[str, ...]) -> Beside:
+    return clock.beside_the_clock(clock.by_blocks(arm, parts), clock.by_blocks(base, parts))
+
+
 def test_work_beside_the_clock() -> None:
     base, clean = rows(1, 2, role="baseline"), rows(1, 2, role="arm")
-    same = clock.beside_the_clock(clean, base, clock.UNBILLED)
-    more = clock.beside_the_clock(rows(1, 3, role="arm"), base, clock.UNBILLED)
+    same = beside(clean, base, clock.UNBILLED)
+    more = beside(rows(1, 3, role="arm"), base, clock.UNBILLED)
     assert clock.off_the_clock({"ema": same}).light == "green"
     found = clock.off_the_clock({"ema": same, "heavy": more})
     assert (found.light, found.number) == ("amber", pytest.approx(0.1))
     assert found.sentence.endswith("take longer than in the baseline: heavy 1.00 s a trial (10 %).")
-    assert not clock.off_the_clock({"ema": clock.beside_the_clock([], base, clock.UNBILLED)}).checked
+    assert not clock.off_the_clock({"ema": beside([], base, clock.UNBILLED)}).checked
 
 
 def test_setup_that_would_move_the_ratio() -> None:
     base = rows(1, 2, role="baseline")
-    found = clock.setup({"blurpool": clock.beside_the_clock(rows(3, 2, role="arm"), base, clock.SETUP)}, 1.0, 0.01)
+    found = clock.setup({"blurpool": beside(rows(3, 2, role="arm"), base, clock.SETUP)}, 1.0, 0.01)
     assert (found.light, found.number) == ("amber", pytest.approx(11 / 13))
     assert found.sentence == "Setup excluded: 1.00 s baseline, 3.00 s blurpool; including it x0.846 (without x1.00)."
-    same = clock.beside_the_clock(rows(1, 2, role="arm"), base, clock.SETUP)
+    same = beside(rows(1, 2, role="arm"), base, clock.SETUP)
     assert clock.setup({"ema": same}, 1.0, 0.01).light == "green"
-    moved = clock.beside_the_clock(rows(1.5, 2, role="arm"), base, clock.SETUP)
+    moved = beside(rows(1.5, 2, role="arm"), base, clock.SETUP)
     assert clock.setup({"ema": moved}, 1.0, 0.10).light == "green"  # within the noise floor
     assert not clock.setup({"ema": Beside(Interval(), 0.0)}, 1.0, 0.01).checked
 
