@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,9 +62,7 @@ class Parquet(LoggerDestination):
         return {}
 
     def upload_file(self, name: str, path: Path, state: Any) -> None:
-        kept = self.attempt_dir / name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, kept)
+        self._keep("file", name, state, path)
 
     def close(self) -> None:
         if self._writer is not None:

@@ -1,7 +1,8 @@
 """Artifacts: images, histograms, texts and small tables of an attempt, a file each, told of by a row of `events`.
 
 `artifacts/<name>/<batch>.png` beside the metrics, `.json` for histograms and tables, `.txt` for texts. Images of one
-moment become one file, side by side: a file each would be thousands.
+moment become one file, side by side: a file each would be thousands. Files of others' making keep their names. A row
+has the sha256 of its file, so `expkit verify` sees whether it is still what was written.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
+import shutil
 import struct
 import zlib
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from expkit.store.atomic import write_bytes
+from expkit.store.atomic import temporary, write_bytes
 from expkit.store.layout import Layout
 from expkit.store.space import when_there_is_space
 from expkit.store.strict import strict
@@ -26,6 +29,8 @@ from expkit.store.strict import strict
 GAP = 2
 """Pixels of grey between two images."""
 MOST_CHARACTERS = 96
+PROFILE = "profile"
+"""Folder of traces."""
 _SAFE = re.compile(r"[^\w.+=@ -]")
 
 
@@ -65,13 +70,25 @@ class Artifacts:
         document = {"columns": list(columns), "rows": [list(row) for row in rows]}
         return self._keep(name, "table", batch, ".json", _json(document), {"rows": len(rows)})
 
+    def file(self, name: str, batch: int, source: Path) -> dict[str, Any]:
+        """A copy of a file under its own name, `profile/...` there and all others in artifacts; a later one of that
+        name takes its place."""
+        first, _, rest = name.partition("/")
+        inside = first == PROFILE and rest.strip("/")
+        path = _folder(self._dir / PROFILE if inside else Layout.artifacts(self._dir), rest if inside else name)
+        when_there_is_space(lambda: _copy(source, path), self._dir)
+        return self._told(name, "file", path, digest_of(path), {"bytes": path.stat().st_size})
+
     def _keep(
         self, name: str, kind: str, batch: int, suffix: str, data: bytes, facts: dict[str, Any]
     ) -> dict[str, Any]:
         path = self._free(_folder(Layout.artifacts(self._dir), name), batch, suffix)
         when_there_is_space(lambda: write_bytes(path, data, durable=False), self._dir)
+        return self._told(name, kind, path, hashlib.sha256(data).hexdigest(), facts)
+
+    def _told(self, name: str, kind: str, path: Path, sha256: str, facts: dict[str, Any]) -> dict[str, Any]:
         place = path.relative_to(self._dir).as_posix()
-        return {"name": name, "kind": kind, "path": place, "sha256": hashlib.sha256(data).hexdigest(), **facts}
+        return {"name": name, "kind": kind, "path": place, "sha256": sha256, **facts}
 
     def _free(self, folder: Path, batch: int, suffix: str) -> Path:
         """A name for this moment; a second thing of it gets a number."""
@@ -81,6 +98,23 @@ class Artifacts:
             number += 1
             path = folder / f"{stem}-{number}{suffix}"
         return path
+
+
+def digest_of(path: Path) -> str:
+    """sha256 of a file of any size."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _copy(source: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = temporary(path)
+    try:
+        shutil.copyfile(source, beside)
+        os.replace(beside, path)  # noqa: PTH105  # atomic: a reader sees the old file or the new one
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _folder(root: Path, name: str) -> Path:

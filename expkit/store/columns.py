@@ -113,7 +113,7 @@ MEANING: Mapping[str, str] = {
     "x": "A hundredth of the longest trial's axis, times 1 to 100.",
     "aligned.value": "The last value at or before x; NULL before the first and after the trial's own end.",
     "artifacts.name": "What it was logged as.",
-    "artifacts.kind": "image, histogram, text or table.",
+    "artifacts.kind": "image, histogram, text, table or file.",
     "path": "Its file, seen from the runs folder.",
     "facts": "Its sha256 and size, as JSON; of images how many stand side by side in how many columns.",
 }

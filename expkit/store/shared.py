@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,22 @@ def files(layout: Layout, digests: Iterable[object]) -> list[Path]:
         path = layout.shared_provenance(digest)
         found += [path, *_patch(layout, read_json(path, []) or {})]
     return [path for path in dict.fromkeys(found) if path.is_file()]
+
+
+def damaged(layout: Layout) -> Iterator[tuple[Path, str | None]]:
+    """(a document or patch, how it is damaged or None): each is called by the hash of its text."""
+    folder = layout.root / "provenance"
+    for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+        if not _DIGEST.fullmatch(path.stem) or path.suffix not in (".json", ".patch"):
+            continue
+        try:
+            text = path.read_bytes()
+        except OSError as e:
+            yield path, f"cannot be read ({e.strerror})"
+            continue
+        own = text.removesuffix(b"\n") if path.suffix == ".json" else text
+        same = hashlib.sha256(own).hexdigest().startswith(path.stem)
+        yield path, None if same else "was changed since it was written: it is called by the hash of another text"
 
 
 def _patch(layout: Layout, document: Mapping[str, Any]) -> list[Path]:

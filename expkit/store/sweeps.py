@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from expkit.store import seal
 from expkit.store.atomic import Unreadable, read_json, write_bytes, write_json, write_text
 from expkit.store.layout import Layout
 from expkit.store.records import SCHEMA_VERSION, PlanRow, now_utc
@@ -48,7 +49,10 @@ def plan_table(layout: Layout, sweep: str, set_aside: list[Unreadable]) -> pa.Ta
 
     path = layout.plan(sweep)
     try:
-        table = pq.ParquetFile(io.BytesIO(path.read_bytes())).read(use_threads=False)  # no pool that outlives us
+        data = path.read_bytes()
+        if seal.has_seal(data) and not seal.is_whole(data):
+            raise pa.ArrowInvalid("it was changed since it was written")
+        table = pq.ParquetFile(io.BytesIO(data)).read(use_threads=False)  # no pool that outlives us
         return table.select(plan_schema().names).cast(plan_schema())
     except FileNotFoundError:
         if layout.sweep_record(sweep).exists():  # written after the plan, so there was one
@@ -84,4 +88,4 @@ def _parquet(rows: list[PlanRow]) -> bytes:
     table = pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], schema=plan_schema())
     out = io.BytesIO()
     pq.write_table(table, out, compression="zstd")
-    return out.getvalue()
+    return seal.sealed(out.getvalue())

@@ -1,16 +1,20 @@
 """Verify: every file of a runs folder looked at byte by byte, not just where a query would trip over it.
 
-Metrics files carry their checksums, so no change in one goes unseen. Records are JSON: what is no record is found, a
-digit that became another is not. About 1 GB/s, and 0.5 ms a replicate.
+Metrics files carry their checksums, so no change in one goes unseen; those of artifacts stand in the rows that tell of
+them, that of a sweep file in the sweep's record; what many trials share is called by its hash. Other records are JSON:
+what is no record is found, a digit that became another is not. About 1 GB/s, and 0.5 ms a replicate.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator
-from pathlib import Path
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from expkit.store import compacted, gathered, notes, seal, tables
+from expkit.store import compacted, gathered, notes, seal, shared, tables
+from expkit.store.artifacts import digest_of
 from expkit.store.atomic import Unreadable, read_json
 from expkit.store.compacted import Key
 from expkit.store.fold import damage, misplaced
@@ -34,6 +38,7 @@ def verify(store: Store, ids: Collection[str] | None = None) -> Iterator[tuple[P
     yield from _compacted(store.layout, ids)
     if ids is None:
         yield from _saved(store.layout)
+        yield from shared.damaged(store.layout)
         for name in store.sweeps():
             yield from _sweep(store, name)
 
@@ -48,7 +53,7 @@ def _records(store: Store, f: Found) -> Iterator[tuple[Path, str | None]]:
     store.read_status(f.id12, f.replicate)
     store.read_provenance(f.id12, f.replicate)
     notes.read(layout, f.id12, store.set_aside)
-    tables.events(store, [f])
+    events = tables.events(store, [f]).select(["attempt", "kind", "payload"]).to_pylist()
     for attempt in f.attempts:
         folder = layout.attempt(f.id12, f.replicate, attempt)
         paths.append(layout.attempt_record(folder))
@@ -56,6 +61,29 @@ def _records(store: Store, f: Found) -> Iterator[tuple[Path, str | None]]:
     damaged = {bad.path: bad.reason for bad in store.set_aside[before:]}
     yield from damaged.items()
     yield from ((path, None if path.exists() else "is missing") for path in paths if path not in damaged)
+    yield from _artifacts(layout, f, [event for event in events if event["kind"] == "artifact"])
+
+
+def _artifacts(layout: Layout, f: Found, told: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Path, str | None]]:
+    """Files that events tell of. An attempt that has none of them came in a bundle, which has none, or was cleared."""
+    latest: dict[Path, tuple[int, object]] = {}
+    for event in told:
+        facts, attempt = json.loads(event["payload"]), event["attempt"]
+        place = PurePosixPath(str(facts.get("path")))
+        if not place.is_absolute() and ".." not in place.parts:
+            latest[layout.attempt(f.id12, f.replicate, attempt) / place] = attempt, facts.get("sha256")
+    kept = {attempt for path, (attempt, _) in latest.items() if path.exists()}
+    yield from ((path, _changed(path, sha256)) for path, (attempt, sha256) in latest.items() if attempt in kept)
+
+
+def _changed(path: Path, sha256: object) -> str | None:
+    """How a file is not the one with this sha256."""
+    try:
+        return None if digest_of(path) == sha256 else "was changed since it was written: its sha256 is another"
+    except FileNotFoundError:
+        return "is missing"
+    except OSError as e:
+        return f"cannot be read ({e.strerror})"
 
 
 def _metrics(layout: Layout, f: Found) -> Iterator[tuple[Path, str | None]]:
@@ -116,3 +144,6 @@ def _sweep(store: Store, name: str) -> Iterator[tuple[Path, str | None]]:
     yield from ((bad.path, bad.reason) for bad in damaged)
     if not damaged:
         yield store.layout.plan(name), None
+        path, known = store.layout.sweep_yaml(name), store.sweep_record(name).get("sha256")
+        if known is not None:
+            yield path, _changed(path, known) and _changed(path, store.sweep_record(name).get("sha256"))  # just planned

@@ -129,7 +129,7 @@ VIEWS = (
     View(
         "artifacts",
         ("id", "replicate", "attempt", "rank", "batch", "utc", "name", "kind", "path", "facts"),
-        "Images, histograms, texts and tables that a trial logged: a file each; path is seen from the runs folder.",
+        "Images, histograms, texts, tables and files of a trial, a file each; path is seen from the runs folder.",
         "SELECT batch, path FROM artifacts WHERE kind = 'image' ORDER BY id, batch",
         """SELECT id, replicate, attempt, rank, batch, utc, payload->>'name' AS name, payload->>'kind' AS kind,
   concat('trials/', id, '/r', replicate, '/attempts/', attempt, '/', payload->>'path') AS path, payload AS facts

@@ -141,9 +141,9 @@ def test_compressed_files_and_copies_in_the_folder_of_a_trial(tmp_path: Path) ->
     assert set(marks(tmp_path / "profile" / name)) == set(PARTS)
     assert (attempt / "profile" / name).read_bytes() == (tmp_path / "profile" / name).read_bytes()
     told = [json.loads(line) for line in (attempt / "events.jsonl").read_text().splitlines()]
-    assert [(e["kind"], e["batch"], e["payload"]["file"]) for e in told] == [
-        ("profile", 5, str(tmp_path / "profile" / name))
-    ]
+    assert [(e["kind"], e["batch"], e["payload"].get("file", e["payload"].get("path"))) for e in told] == [
+        ("artifact", 5, f"profile/{name}"), ("profile", 5, str(tmp_path / "profile" / name)),
+    ]  # fmt: skip
 
 
 @dataclass

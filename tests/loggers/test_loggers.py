@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -99,6 +100,13 @@ def test_parquet_keeps_a_copy_of_a_file_beside_the_numbers(tmp_path: Path) -> No
     given, attempt = tmp_path / "trace.json", tmp_path / "attempt"
     given.write_text("{}")
     logger = Parquet(attempt, "0123456789ab")
-    logger.upload_file("profile/rank0.json", given, None)
+    state: Any = SimpleNamespace(timestamp=SimpleNamespace(batch=3))
+    logger.upload_file("profile/rank0.json", given, state)
+    logger.upload_file("confusion.csv", given, state)
     given.unlink()
+    assert (attempt / "artifacts" / "confusion.csv").read_text() == "{}"
+    told = [json.loads(line)["payload"] for line in (attempt / "events.jsonl").read_text().splitlines()]
+    assert [(one["name"], one["kind"], one["path"]) for one in told] == [
+        ("profile/rank0.json", "file", "profile/rank0.json"), ("confusion.csv", "file", "artifacts/confusion.csv"),
+    ]  # fmt: skip
     assert (attempt / "profile" / "rank0.json").read_text() == "{}"

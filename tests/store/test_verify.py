@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from expkit.store import compacted
+from expkit.store import compacted, shared
+from expkit.store.artifacts import Artifacts
 from expkit.store.compact import compact
+from expkit.store.events import EventLog
 from expkit.store.metrics import MetricsWriter, Stamp
 from expkit.store.store import Store
 from expkit.store.verify import verify
@@ -83,6 +85,31 @@ def test_what_is_no_record_and_what_is_missing(store: Store, made: Synthetic) ->
         events: "1 of 3 lines cannot be read",
     }  # fmt: skip
     assert set(damaged(store, {ema})) == {layout.trial_record(ema), alien}
+
+
+def test_artifacts_shared_documents_plans_and_sweep_files_are_compared_with_their_hashes(
+    store: Store, made: Synthetic
+) -> None:
+    folder = store.layout.attempt(made.ids["ema", 17], 0, 1)
+    kept, events = Artifacts(folder), EventLog(folder, 0)
+    for name in ("kept", "changed", "gone"):
+        events.write("artifact", 3, **kept.text(name, 3, name))
+    events.write("artifact", 4, **{**kept.text("kept", 4, "x"), "path": "../../../outside"})
+    events.close()
+    shared.write(store.layout, {"packages": ["torch"]})
+    assert damaged(store) == {}
+    changed, gone = (next((folder / "artifacts" / name).iterdir()) for name in ("changed", "gone"))
+    changed.write_text("CHANGED")
+    gone.unlink()
+    (document,) = (store.layout.root / "provenance").glob("*.json")
+    document.write_text(document.read_text().replace("torch", "TORCH"))
+    flip(store.layout.plan("ablate"), 0.5)
+    assert damaged(store) == {
+        changed: "was changed since it was written: its sha256 is another",
+        gone: "is missing",
+        document: "was changed since it was written: it is called by the hash of another text",
+        store.layout.plan("ablate"): "is no plan (it was changed since it was written)",
+    }
 
 
 def test_a_part_that_is_missing_and_a_compacted_file_that_is(store: Store, made: Synthetic) -> None:
