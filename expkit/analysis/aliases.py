@@ -72,7 +72,7 @@ def fitted_aliases(masks: Sequence[int], k: int, method: int, most: int = 3) -> 
     columns = np.array([signs_NK[:, _letters(m)].prod(axis=1) for m in sets]).T
     design = np.hstack((np.ones((len(signs_NK), 1)), signs_NK))
     share = np.linalg.lstsq(design, columns, rcond=1e-10)[0][1 + method] if sets else ()
-    return tuple(Alias(m, float(s)) for m, s in zip(sets, share, strict=True) if abs(s) > _NONE)
+    return tuple(Alias(m, round(float(s), 9)) for m, s in zip(sets, share, strict=True) if abs(s) > _NONE)
 
 
 def chains(masks: Sequence[int], k: int, order: int = 2) -> list[tuple[int, ...]]:

@@ -76,8 +76,9 @@ def credited(study: Study, floor: Floor) -> tuple[tuple[Effect, ...], Credit]:
     """One row a method, or a level of one, that some arm has and some arm lacks; and what the rows rest on."""
     time, quality = Axis(study, study.log_speed_CS, True), Axis(study, study.quality_CS, False)
     part = Partial.of(time.table.cells, time.table.values_CS)
+    every = Partial.of(study.cells, study.log_speed_CS)  # main effects are also of arms in which another did nothing
     methods = sorted(set(time.main) | set(quality.main))
-    effects = tuple(_effect(study, method, time, quality, part, floor) for method in methods)
+    effects = tuple(_effect(study, method, time, quality, every, floor) for method in methods)
     return effects, together(study, time, quality, part)
 
 
@@ -92,7 +93,9 @@ def _effect(study: Study, method: str, time: Axis, quality: Axis, part: Partial 
     of_time, of_quality = time.main.get(method, nothing), quality.main.get(method, nothing)
     known = max(of_time, of_quality, key=lambda e: e.planned)
     part_time, part_quality = time.part(method), quality.part(method)
-    aliased = part.aliases_of([method]) if part is not None and known.contrast and part.has(method) else ()
+    aliased = (
+        part.aliases_of([method], _idle(study)) if part is not None and known.contrast and part.has(method) else ()
+    )
     return Effect(
         method=method,
         time=exp(of_time.estimate.interval),
@@ -108,6 +111,13 @@ def _effect(study: Study, method: str, time: Axis, quality: Axis, part: Partial 
         aliases=aliased,
         contrast=known.contrast,
     )
+
+
+def _idle(study: Study) -> frozenset[str]:
+    """Methods that did nothing in any arm that has them."""
+    cells = [(on, study.idle[arm]) for arm, (on, _) in zip(study.by_arm, study.cells, strict=True)]
+    did = frozenset[str]().union(*(on - idle for on, idle in cells))
+    return frozenset[str]().union(*(on for on, _ in cells)) - did
 
 
 def _sentence(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,10 +75,11 @@ class Partial:
         """The defining relation by names."""
         return tuple(self._told(one) for one in aliases.words(self.masks, self.grid.k))
 
-    def aliases_of(self, methods: Sequence[str]) -> tuple[str, ...]:
+    def aliases_of(self, methods: Sequence[str], idle: Collection[str] = ()) -> tuple[str, ...]:
         """What else is in the effect of these methods: the sets of fewest methods, none of more than three.
 
         `b * c`, `- a` with its sign turned, `0.33 b * c` in part. Where the cells are not regular, of one method.
+        Sets with a method that is `idle`, did nothing anywhere, have no effect and are left out.
         """
         mask = mask_of(frozenset(methods), self.grid.factors)
         found = (
@@ -86,6 +87,8 @@ class Partial:
             if self.regular
             else aliases.fitted_aliases(self.masks, self.grid.k, mask.bit_length() - 1)
         )
+        nothing = mask_of(frozenset(idle), self.grid.factors)
+        found = tuple(one for one in found if not one.mask & nothing)
         fewest = min((one.mask.bit_count() for one in found), default=0)
         named = [self._told(one) for one in found if one.mask.bit_count() == fewest]
         more = (f"{len(named) - MOST_NAMED} more",) if len(named) > MOST_NAMED else ()

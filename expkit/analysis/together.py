@@ -134,28 +134,30 @@ def _sentence(study: Study, axis: Axis, part: Partial | None) -> str:
     """How the credit was come by, and what it takes for granted."""
     if part is None or not part.regular:
         return _of_basis(study, axis)
-    whole = (
-        _of_basis(study, axis)
-        if axis.shares.shapley
-        else "What is told in sums cannot share out the whole; no three methods are assumed to interact."
-    )
-    return f"{_of_fraction(part)} {whole}"
+    out = _left_out(study, axis)
+    sums = "What is told in sums cannot share out the whole; no three methods are assumed to interact."
+    whole = _of_basis(study, axis) if axis.shares.shapley else sums + out
+    return f"{_of_fraction(part, 'Interactions' if out else 'Main effects and interactions')} {whole}"
 
 
-def _of_fraction(part: Partial) -> str:
+def _left_out(study: Study, axis: Axis) -> str:
+    out = len(study.cells) - len(axis.table.cells)
+    return f" {phrases.count(out, 'arm')} left out, in which a method did nothing." if out else ""
+
+
+def _of_fraction(part: Partial, what: str) -> str:
     """Which fraction the arms are, and how their effects are to be read."""
-    size = roman(aliases.resolution(part.masks, part.grid.k) or 0)
+    size, words = roman(aliases.resolution(part.masks, part.grid.k) or 0), part.words()
+    constant = f"{phrases.listing(words)} {'is' if len(words) == 1 else 'are'} constant"
     return (
-        f"A fraction of resolution {size}: {len(part.masks)} of {2**part.grid.k} sets, in which "
-        f"{phrases.listing(part.words())} {'is' if len(part.words()) == 1 else 'are'} constant. Main effects and "
-        "interactions are contrasts of all of them, each in one number with what its row names."
+        f"A fraction of resolution {size}: {len(part.masks)} of {2**part.grid.k} sets, in which {constant}. {what} are "
+        "contrasts of all of them, each in one number with what its row names."
     )
 
 
 def _of_basis(study: Study, axis: Axis) -> str:
     cells, factors = axis.table.cells, switched(axis.table.cells)
-    out = len(study.cells) - len(cells)
-    idle = f" {phrases.count(out, 'arm')} left out, in which a method did nothing." if out else ""
+    idle = _left_out(study, axis)
     full = math.prod(len(levels) + 1 for levels in factors) * len({point for _, point in cells})
     if axis.shares.basis == "full grid":
         seeds = axis.table.complete_CS.shape[1]

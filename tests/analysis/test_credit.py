@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -91,6 +92,17 @@ def test_a_half_fraction_names_what_it_cannot_tell_apart(tmp_path: Path) -> None
     assert resize.sentence.split("(n=3), ")[1].startswith("as a contrast of 4 arms.")
     assert resize.sentence.endswith("In one number with ema * mixup.")
     assert resize.over == "as a contrast of 4 arms"
+
+
+def test_a_method_that_did_nothing_is_in_no_number(tmp_path: Path) -> None:
+    """Four methods, D = ABC, of which one did nothing: the others' arms are all their combinations."""
+    methods = {**METHODS, "nothing": Method(1.0, 0.0, effective=False)}
+    kept = {"none", *("+".join(sorted(two)) for two in itertools.combinations(methods, 2)), "+".join(sorted(methods))}
+    found = credited(tmp_path, keep=kept, methods=methods)
+    others = [e for e in found.effects if e.method != "nothing"]
+    assert [(e.aliases, e.contexts) for e in others] == [((), 8)] * 3
+    assert found.credit.sentence.endswith("4 arms left out, in which a method did nothing.")
+    assert "Interactions are contrasts" in found.credit.sentence
 
 
 def test_orders_that_the_sweep_was_designed_by_reach_the_report(tmp_path: Path) -> None:
