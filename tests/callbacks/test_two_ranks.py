@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.callbacks import two_ranks
 
-ROOT = Path(__file__).parents[2]
 STOPPERS = {"early_in_batches": 4, "early_by_evaluation": 9, "threshold_of_an_epoch": 4, "threshold_of_a_part": 4,
             "threshold_of_an_evaluation": 3}  # fmt: skip
 
@@ -22,21 +19,15 @@ STOPPERS = {"early_in_batches": 4, "early_by_evaluation": 9, "threshold_of_an_ep
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
     names = [
         *STOPPERS,
         "early_by_the_clock",
         "monitors",
         "train_metrics",
         "not_a_number",
-    ]  # the last one leaves nobody to talk to
-    ranks = [
-        subprocess.Popen([sys.executable, "-m", "tests.callbacks.two_ranks", str(folder), *names], cwd=ROOT, text=True,
-                         env={**given, "RANK": str(rank)}, stderr=subprocess.PIPE)
-        for rank in range(2)
-    ]  # fmt: skip
-    told = [rank.communicate(timeout=150)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], told
+    ]  # the last ends all
+    codes, told = forks.ranks(two_ranks.main, folder, folder, names)
+    assert codes == [0, 0], told
     return folder
 
 

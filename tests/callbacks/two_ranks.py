@@ -1,4 +1,4 @@
-"""Callbacks on two ranks: `RANK=0 WORLD_SIZE=2 python -m tests.callbacks.two_ranks /folder case ...`.
+"""Callbacks on two ranks, in processes of their own (`tests.forks`).
 
 Each case is a function without arguments; what it gives is saved as /folder/<case>-<rank>.json.
 """
@@ -6,7 +6,7 @@ Each case is a function without arguments; what it gives is saved as /folder/<ca
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,14 +105,10 @@ def not_a_number() -> Result:
     return fitted([NaNMonitor()], train_dataloader=data)
 
 
-def main(folder: Path, names: list[str]) -> None:
+def main(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     dist.initialize(store=f"file://{folder}/store", timeout_s=60)
     rank = dist.rank()
     for name in names:
         (folder / f"{name}-{rank}.json").write_text(json.dumps(globals()[name]()))
     dist.shutdown()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from expkit.trainer.checkpoint.files import read_files
+from tests import forks
 from tests.trainer import two_ranks_checkpoints
 from tests.trainer.two_ranks_checkpoints import made
 
-ROOT = Path(__file__).parents[2]
 CASES = (
     "resumed_anywhere",
     "interrupted",
@@ -35,14 +32,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     alone, _ = made(folder / "one")
     alone.fit("5ba")
     alone.save_checkpoint(folder / "of_one")
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2"}
-    ranks = [
-        subprocess.Popen([sys.executable, "-m", two_ranks_checkpoints.__name__, str(folder), *CASES], cwd=ROOT,
-                         env={**given, "RANK": str(rank)}, stderr=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]  # fmt: skip
-    told = [rank.communicate(timeout=150)[1] for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], told
+    codes, told = forks.ranks(two_ranks_checkpoints.main, folder, folder, CASES)
+    assert codes == [0, 0], told
     return folder
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
-import os
 import random
-import subprocess
-import sys
+import re
+import resource
 import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,10 +26,10 @@ from expkit.trainer.callback import Callback
 from expkit.trainer.event import Event
 from expkit.trainer.out_of_memory import is_out_of_memory
 from expkit.trainer.trainer import Trainer
-from tests.trainer.doubles import Memory, batches, trainer
+from tests import forks
+from tests.trainer.doubles import Memory, batches, trainer, weights
 
 pytestmark = pytest.mark.filterwarnings("ignore:training writes into the batches")  # as Greedy and Draws do
-ROOT = Path(__file__).parents[2]
 CPU = RuntimeError(
     "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
     "536870912 bytes. Error code 12 (Cannot allocate memory)"
@@ -250,44 +250,42 @@ def test_an_error_raised_from_a_memory_error_counts_and_a_misleading_text_does_n
     assert not is_out_of_memory(ValueError("out of memory"))
 
 
-LIMITED = """
-import gc, json, resource, sys
-import torch, torch._dynamo, numpy
-from tests.trainer.doubles import Memory, trainer, weights
-
-torch.set_num_threads(1)
-def net():
+def wide() -> nn.Module:
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(256, 2048), torch.nn.BatchNorm1d(2048), torch.nn.ReLU(),
-                               torch.nn.Dropout(0.1), torch.nn.Linear(2048, 4))
-def run(size, data):
+    return nn.Sequential(nn.Linear(256, 2048), nn.BatchNorm1d(2048), nn.ReLU(), nn.Dropout(0.1), nn.Linear(2048, 4))
+
+
+def one_batch(size: Any, data: Any) -> tuple[int | None, list[bytes], Memory]:
     memory = Memory()
-    t = trainer(net(), train_dataloader=data, max_duration="1ba", loggers=[memory], device_train_microbatch_size=size)
+    t = trainer(wide(), train_dataloader=data, max_duration="1ba", loggers=[memory], device_train_microbatch_size=size)
     t.fit()
-    buffers = torch.cat([b.double().flatten() for b in t.state.model.buffers()])
-    return t.microbatch_size_found, (weights(t).numpy().tobytes(), buffers.numpy().tobytes()), memory
-draw = torch.Generator().manual_seed(1)
-data = [(torch.randn(8192, 256, generator=draw), torch.randint(0, 4, (8192,), generator=draw)) for _ in range(2)]
-run(None, [(x[:64], y[:64]) for x, y in data])  # whatever is imported on first use is there now
-kind = getattr(resource, sys.argv[1])
-key = {"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}[sys.argv[1]]
-used_kib = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key + ":"))
-before = resource.getrlimit(kind)
-resource.setrlimit(kind, (used_kib * 1024 + 128 * 2**20, before[1]))
-found, bits, memory = run("auto", data)
-resource.setrlimit(kind, before)
-gc.collect()
-print(json.dumps([found, bits == run(found, data)[1], [p for _, _, p in memory.events]]))
-"""
+    return t.microbatch_size_found, [x.numpy().tobytes() for x in (weights(t), *t.state.model.buffers())], memory
+
+
+def limited(kind: str, folder: Path) -> None:
+    """A batch with 128 MiB more than are used already, and one at the size found with all there is."""
+    torch.set_num_threads(1)
+    draw = torch.Generator().manual_seed(1)
+    data = [(torch.randn(8192, 256, generator=draw), torch.randint(0, 4, (8192,), generator=draw)) for _ in range(2)]
+    one_batch(None, [(x[:64], y[:64]) for x, y in data])  # whatever is imported on first use is there now
+    key = {"RLIMIT_AS": "VmSize:", "RLIMIT_DATA": "VmData:"}[kind]
+    (used_kib,) = re.findall(rf"{key}\s+(\d+)", Path("/proc/self/status").read_text())
+    number, before = getattr(resource, kind), resource.getrlimit(getattr(resource, kind))
+    resource.setrlimit(number, (int(used_kib) * 1024 + 128 * 2**20, before[1]))
+    found, bits, memory = one_batch("auto", data)
+    resource.setrlimit(number, before)
+    gc.collect()
+    told = [found, bits == one_batch(found, data)[1], [payload for _, _, payload in memory.events]]
+    (folder / "told.json").write_text(json.dumps(told))
 
 
 @pytest.mark.parametrize("kind", ["RLIMIT_AS", "RLIMIT_DATA"])
-def test_under_a_real_memory_limit_it_finds_a_size_and_gives_the_same_bits(kind: str) -> None:
+def test_under_a_real_memory_limit_it_finds_a_size_and_gives_the_same_bits(kind: str, tmp_path: Path) -> None:
     """A layer's outputs of 8,192 samples take 64 MiB, and there are 128 MiB. One batch: the next might need less."""
-    done = subprocess.run([sys.executable, "-c", LIMITED, kind], cwd=ROOT, text=True, capture_output=True,
-                          env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found, equal, events = json.loads(done.stdout)
+    process = forks.fork(limited, tmp_path / "said", {}, kind, tmp_path)
+    process.join(120)
+    assert process.exitcode == 0, (tmp_path / "said").read_text()
+    found, equal, events = json.loads((tmp_path / "told.json").read_text())
     assert 64 <= found < 8192
     assert equal
     assert events[0]["before"] == 8192 and events[-1]["after"] == found

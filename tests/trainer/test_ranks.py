@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import functools
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from tests import forks
 from tests.trainer import two_ranks
 
-ROOT = Path(__file__).parents[2]
 HEALTHY = ("uneven", "none_left", "odd_batches", "microbatches", "single_precision", "unused", "batch_norm", "methods",
            "dropout", "torch_loader", "stop_declared", "stop_undeclared", "interrupted", "diverged", "seconds",
            "effective_anywhere", "noisy", "noisy_workers", "distributed_sampler", "resumed",
@@ -28,23 +25,12 @@ EXACT = ("uneven", "none_left", "odd_batches", "microbatches", "unused", "method
 """Cases in double precision without dropout or batch statistics."""
 
 
-def start(folder: Path, names: tuple[str, ...], world_size: int = 2, **variables: str) -> list[subprocess.Popen[str]]:
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(world_size), **variables}
-    return [
-        subprocess.Popen([sys.executable, "-m", "tests.trainer.two_ranks", str(folder), *names], cwd=ROOT, text=True,
-                         env={**given, "RANK": str(rank)}, stderr=subprocess.PIPE)
-        for rank in range(world_size)
-    ]  # fmt: skip
-
-
 def results(folder: Path, name: str, world_size: int = 2) -> list[dict[str, Any]]:
     return [torch.load(folder / f"{name}-{rank}.pt", weights_only=True) for rank in range(world_size)]
 
 
 def run(folder: Path, names: tuple[str, ...], world_size: int = 2, **variables: str) -> list[int]:
-    ranks = start(folder, names, world_size, **variables)
-    told = [rank.communicate(timeout=150)[1] for rank in ranks]
-    codes = [rank.returncode for rank in ranks]
+    codes, told = forks.ranks(two_ranks.main, folder, folder, names, world_size=world_size, **variables)
     assert all(code in (0, -signal.SIGKILL) for code in codes), told
     return codes
 

@@ -1,6 +1,4 @@
-"""Cases that run on one rank in the test's own process and on several in processes of their own.
-
-    RANK=0 WORLD_SIZE=2 python -m tests.trainer.two_ranks /folder case case ...
+"""Cases that run on one rank in the test's own process and on several in processes of their own (`tests.forks`).
 
 Each case is a function without arguments; what it gives is saved as /folder/<case>-<rank>.pt.
 """
@@ -11,8 +9,8 @@ import contextlib
 import os
 import random
 import signal
-import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -448,14 +446,10 @@ def one_hangs() -> Result:
     return sentence(callbacks=[dataclass(Hangs)()])
 
 
-def main(folder: Path, names: list[str]) -> None:
+def main(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     dist.initialize(store=f"file://{folder}/store", timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
     rank = dist.rank()
     for name in names:
         torch.save(globals()[name](), folder / f"{name}-{rank}.pt")
     dist.shutdown()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Checkpoints on two ranks: `RANK=0 WORLD_SIZE=2 python -m tests.trainer.two_ranks_checkpoints /folder case ...`.
+"""Checkpoints on two ranks, in processes of their own (`tests.forks`).
 
 Each case is a function of a folder that both ranks share; what it gives is saved as /folder/<case>-<rank>.json.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import random
 import resource
-import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -185,14 +185,10 @@ def uploaded(folder: Path) -> Result:
     return {"batch": again.state.timestamp.batch, "same": same(again, t), "saved": len(t.saved_checkpoints)}
 
 
-def main(folder: Path, names: list[str]) -> None:
+def main(folder: Path, names: Sequence[str]) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("error")
     dist.initialize(store=f"file://{folder}/store", timeout_s=60)
     for name in names:
         (folder / f"{name}-{dist.rank()}.json").write_text(json.dumps(globals()[name](folder)))
     dist.shutdown()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
