@@ -62,10 +62,11 @@ class Partial:
 
     @property
     def regular(self) -> bool:
-        """Whether it has defining words and columns agree wholly or not at all."""
+        """Whether it has defining words, none of two methods, and columns agree wholly or not at all."""
         k, n = self.grid.k, len(self.masks)
         size = n & (n - 1) == 0 and n > k  # a power of two with room for every main effect
-        return size and bool(aliases.words(self.masks, k)) and aliases.is_regular(self.masks, k)
+        found = aliases.words(self.masks, k) if size else ()
+        return bool(found) and found[0].mask.bit_count() > 2 and aliases.is_regular(self.masks, k)
 
     def has(self, method: str) -> bool:
         """Whether some of its cells have the method and some lack it."""

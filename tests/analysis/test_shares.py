@@ -159,6 +159,18 @@ def test_a_fraction_of_which_an_arm_failed_with_every_seed_still_has_main_effect
     assert method_effects(cells, v)[0].estimate.interval.value == pytest.approx(-1 / 3)
 
 
+def test_arms_are_no_fraction_where_two_methods_would_be_one_number() -> None:
+    """Without the ends these six have A or B, never both; with them least squares tells the two apart."""
+    cells: list[Cell] = [(frozenset(names), "") for names in ("", "A", "B", "AC", "BC", "ABC")]
+    part = Partial.of(cells)
+    assert part is not None
+    assert (part.regular, len(part.rows)) == (False, 6)
+    v = repeated(np.array([0.0, 1.0, 2.0, 5.0, 6.0, 7.0]))
+    assert {e.method: e.estimate.interval.value for e in method_effects(cells, v)} == pytest.approx(
+        {"A": 1.0, "B": 2.0, "C": 4.0}
+    )
+
+
 def test_resolution_three_cannot_share_out_the_whole() -> None:
     """C = AB: each main effect is in one number with a pair, so no share of credit is told."""
     cells: list[Cell] = [(frozenset(names), "") for names in ("C", "A", "B", "ABC")]
