@@ -1,9 +1,10 @@
 """Fork server: a process that has imported torch and run nothing, and forks a fresh process for each rank of a trial.
 
-`python -P -m expkit.launch.forkserver FD fork|spawn`, started by `launch.workers`, which holds the other end of the
-socket FD. Importing torch and torch._dynamo costs 3 s once; after that a trial starts in 20 ms. It must never run a
-torch operation with more than one thread: libgomp would hang in the children. With `spawn` it imports nothing and
-executes a fresh interpreter for each trial, which costs those 3 s every time.
+`python -P -m expkit.launch.forkserver FD fork|spawn [MODULE ...]`, started by `launch.workers`, which holds the other
+end of the socket FD. Importing torch and torch._dynamo costs 3 s once, further modules of one's own go along; after
+that a trial starts in 20 ms. It must never run a torch operation with more than one thread: libgomp would hang in the
+children. With `spawn` it imports nothing and executes a fresh interpreter for each trial, which costs those 3 s every
+time.
 
 Lines of JSON, both ways:
     {"do": "start", "key": 1, "attempt": "/runs/...", "rank": 0, "env": {...}}    -> {"key": 1, "pid": 4711}
@@ -42,14 +43,14 @@ def main(argv: list[str]) -> int:
     channel = socket.socket(fileno=int(argv[0]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
     process.die_with_parent(signal.SIGTERM)  # passed on to the server, which may be importing and hear nothing else
-    code = guarded(lambda lifeline: _serve(channel, argv[1], lifeline), [signal.SIGTERM])
+    code = guarded(lambda lifeline: _serve(channel, argv[1], argv[2:], lifeline), [signal.SIGTERM])
     return code if code >= 0 else 128 - code
 
 
-def _serve(channel: socket.socket, isolation: str, lifeline: int) -> int:
+def _serve(channel: socket.socket, isolation: str, preload: list[str], lifeline: int) -> int:
     process.die_with_parent()  # while importing, nobody looks at the lifeline
     if isolation == "fork":
-        for module in PRELOAD:
+        for module in (*PRELOAD, *preload):
             importlib.import_module(module)
     process.die_with_parent(0)  # from here on the lifeline and the socket say it, and we take the trials along
     process.call_yourself("expkit-server")

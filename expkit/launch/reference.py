@@ -26,7 +26,7 @@ class Reference:
     """Process time over all threads."""
 
 
-def measure(budget_s: float = BUDGET_S) -> Reference:
+def measure(budget_s: float = BUDGET_S, least_repeats: int = LEAST_REPEATS) -> Reference:
     """Time a matrix product, a convolution with its gradient and a pass over memory; the first repeat warms up.
 
     Ends early where the CPU times are steady: then the median of 15 is within about 1 % of that of 60.
@@ -36,7 +36,7 @@ def measure(budget_s: float = BUDGET_S) -> Reference:
     walls: list[float] = []
     cpus: list[float] = []
     started_s = time.perf_counter()
-    while len(walls) < LEAST_REPEATS or (time.perf_counter() - started_s < budget_s and not steady(cpus)):
+    while len(walls) < least_repeats or (time.perf_counter() - started_s < budget_s and not steady(cpus)):
         wall, cpu = time.perf_counter(), time.process_time()
         work()
         walls.append(time.perf_counter() - wall)

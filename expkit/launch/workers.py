@@ -48,6 +48,9 @@ class Ended:
 class Workers:
     """Processes for ranks, all gone when this is closed or its owner dies. Starts the server at the first trial."""
 
+    preload: tuple[str, ...] = ()
+    """Modules that the server imports beside those that every trial needs."""
+
     def __init__(self, isolation: Isolation = "fork", threads: int = 1) -> None:
         self._isolation = isolation
         self._threads = threads
@@ -65,6 +68,7 @@ class Workers:
             return
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-P", "-m", "expkit.launch.forkserver", str(theirs.fileno()), self._isolation]
+        command += self.preload
         self.server = subprocess.Popen(
             command,
             env=self._env(),

@@ -222,6 +222,7 @@ class Lab:
 class KeptWorkers(Workers):
     """A fork server that outlives the executors that use it, one for all tests of a process."""
 
+    preload = ("tests.launch.short_reference",)
     _only: KeptWorkers | None = None
 
     @classmethod
