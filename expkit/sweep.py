@@ -48,6 +48,8 @@ class Request:
     only: str | None = None
     """A condition; what it does not pick is not run now."""
     isolation: str = "fork"
+    allow_flat: bool = False
+    """Whether a target may be too flat to time anything; it is exploratory then."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def run_sweep(file: Path, request: Request) -> Swept:
     sweep = _load(file, request)
     store = Store(request.runs_dir)
     with _session(sweep, store, request) as session:
-        target = _target(sweep, store, session, file)
+        target = _target(sweep, store, session, file, request.allow_flat)
         num_pilots = session.num_started
         only = Only(request.only) if request.only is not None else None
         plan = planned(sweep, store, retry=request.retry, only=only)
@@ -109,7 +111,7 @@ def run_pilot(file: Path, request: Request, *, force: bool = False) -> Path:
         raise UsageError(f"{path} is there already; a target that is changed after trials ran is exploratory: --force")
     store = Store(request.runs_dir)
     with _session(sweep, store, request) as session:
-        targets.write(path, pilot.derive(sweep, store, session))
+        targets.write(path, targets.judged(pilot.derive(sweep, store, session), allow_flat=request.allow_flat))
     return path
 
 
@@ -200,8 +202,11 @@ def _session(sweep: Sweep, store: Store, request: Request) -> Iterator[Session]:
         yield session
 
 
-def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target | None:
-    """What the recipe asks to reach: a number as given, the target file's, or, where it is missing, a pilot's."""
+def _target(sweep: Sweep, store: Store, session: Session, file: Path, allow_flat: bool) -> Target | None:
+    """What the recipe asks to reach: a number as given, the target file's, or, where it is missing, a pilot's.
+
+    UsageError for a pilot's that is too flat and is not allowed to be.
+    """
     wanted = sweep.recipe.metrics.target
     if wanted is None:
         return None
@@ -210,9 +215,12 @@ def _target(sweep: Sweep, store: Store, session: Session, file: Path) -> Target 
     path = targets.target_file(file)
     if not path.exists():
         say(f"there is no {path}, so the pilot runs first: the baseline on {wanted.seeds} seeds of its own")
-        targets.write(path, pilot.derive(sweep, store, session))
-    target = targets.read(path)
-    _warn_of_another(sweep, target, path)
+        targets.write(path, targets.judged(pilot.derive(sweep, store, session), allow_flat=allow_flat))
+    found = targets.read(path)
+    _warn_of_another(sweep, found, path)
+    target = targets.judged(found, allow_flat=allow_flat)
+    if target is not found:
+        targets.write(path, target)
     return target
 
 

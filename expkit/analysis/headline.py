@@ -133,7 +133,7 @@ def _terms(study: Study, floor: Floor, target: TargetInfo) -> str:
     pairs = f"({phrases.on_clock(study.clock)}, {phrases.count(floor.pairs, 'A/A pair')})"
     said = f"{eps} {pairs}"
     if target.value is not None and target.exploratory:
-        return f"{said}; TARGET SET AFTER DATA: exploratory"
+        return f"{said}; {target.warning.removesuffix('.')}"
     return f"{said}; equal quality means not worse by {study.delta:g} of {study.metric}"
 
 

@@ -43,6 +43,14 @@ class TargetInfo:
     """(budget, its own ladder), the shortest first, where budgets are varied and no pilot had fixed the rungs."""
     of_another: bool = False
     """Whether the pilot trained another baseline than the one that the sweep compares with."""
+    flat: bool = False
+    """Exploratory because the baseline hardly gains there, so that times to it are mostly noise."""
+
+    @property
+    def warning(self) -> str:
+        """Why no time to it is a claim; empty where it may be."""
+        why = "TARGET TOO FLAT" if self.flat else "TARGET SET AFTER DATA"
+        return f"{why}: exploratory." if self.exploratory else ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 from expkit.errors import UsageError
 
 SHARES = (0.90, 0.95, 0.99)
+GAINS = {f"gain_{100 * share:.0f}": share for share in SHARES}
+"""Rules of a pilot's target that take a rung of its ladder."""
 
 
 def lowest_final(finals: Iterable[float], mode: str = "max") -> float:
@@ -39,15 +42,18 @@ def ladder(
     return tuple((share, float(first + share * (final - first))) for share in shares)
 
 
-def slope(at: ArrayLike, quality: ArrayLike, mode: str = "max") -> float | None:
+def slope(at: ArrayLike, quality: ArrayLike, mode: str = "max", goal: float | None = None) -> float | None:
     """What the metric gains per doubling of training over the last doubling of a run, more is better; None where
     fewer than two evaluations are there.
 
-    Least squares of quality on log2 of batches, from half of the last one on. Shapes (E,), (E,). A2.
+    With a goal, over the doubling that ends where the goal is first reached, if it is. Least squares of quality on log2
+    of batches. Shapes (E,), (E,). A2.
     """
     x, q = np.asarray(at, dtype=float), np.asarray(quality, dtype=float)
     seen = np.isfinite(q) & (x > 0)
-    late = seen & (x >= x[seen].max(initial=0.0) / 2)
+    there = seen & (q >= goal if mode == "max" else q <= goal) if goal is not None else np.zeros(len(x), dtype=bool)
+    end = min(x[seen].max(initial=0.0), x[there].min(initial=math.inf))
+    late = seen & (x >= end / 2) & (x <= end)
     if len(np.unique(x[late])) < 2:
         return None
     x, q = np.log2(x[late]), q[late]

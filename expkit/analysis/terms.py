@@ -15,11 +15,11 @@ from expkit.analysis.load import Key, Settings, Sweep
 from expkit.analysis.model import TargetInfo
 from expkit.analysis.replicate import Replicate, methods_of, split_arm
 from expkit.analysis.study import COMPARED
-from expkit.analysis.target import exploratory, ladder, too_flat
+from expkit.analysis.target import GAINS, exploratory, ladder, too_flat
 from expkit.errors import UsageError, unknown
 
 _SMALLER = re.compile(r"loss|entropy|error|perplexity|mse|mae|nll|bits", re.IGNORECASE)
-_DERIVED = ("lowest_final",)
+_DERIVED = ("lowest_final", *GAINS)
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,7 @@ def target_info(
         raise UsageError(f"a target must be a finite number, but got {asked.target}")
     rule = str(record.get("rule") or "given")
     derived = rule in _DERIVED and asked.target is None
+    allowed = derived and record.get("flat") is True
     info = TargetInfo(
         metric=metric,
         mode=mode,
@@ -91,8 +92,9 @@ def target_info(
         seeds=tuple(record.get("seeds") or ()) if derived else (),
         utc=record.get("utc") if asked.target is None else None,
         hash=record.get("hash") if asked.target is None else None,
-        exploratory=value is not None and _is_exploratory(record, sweep, asked),
+        exploratory=value is not None and (allowed or _is_exploratory(record, sweep, asked)),
         of_another=derived and own and settings.target_of_another,
+        flat=allowed,
         ladder=list(ladders.values())[-1],
         ladders=tuple((budget, rungs) for budget, rungs in ladders.items() if budget is not None),
     )
@@ -120,6 +122,8 @@ def _sentence(info: TargetInfo, flat: str) -> str:
     if info.value is None:
         return f"No target is set for {info.metric}."
     what = f"Target {phrases.quality(info.value)} of {info.metric}"
+    if info.flat:
+        return f"{what} is too flat to time anything and was allowed all the same: exploratory; {flat}."
     if info.exploratory:
         return f"{what} was set after data had been seen: exploratory."
     on = f" on {info.utc[:10]}" if info.utc else ""

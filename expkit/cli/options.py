@@ -91,6 +91,13 @@ TrustImports = Annotated[
     list[str] | None,
     typer.Option("--trust-imports", metavar="PATTERN", help="Allow py: imports from packages: 'mylab.*'; repeatable."),
 ]
+AllowFlat = Annotated[
+    bool,
+    typer.Option(
+        "--allow-flat",
+        help="Take a pilot's target though the baseline hardly gains there; times to it are exploratory.",
+    ),
+]
 SweepFile = Annotated[
     str,
     typer.Argument(help="A sweep file; a bare name is looked for here, then in sweeps/.", autocompletion=sweep_files),

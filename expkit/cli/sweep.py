@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from expkit.cli.options import RUNS, Preset, RunsDir, Set, SweepFile, TrustImports, say
+from expkit.cli.options import RUNS, AllowFlat, Preset, RunsDir, Set, SweepFile, TrustImports, say
 from expkit.speech import unheard
 
 
@@ -31,6 +31,7 @@ def sweep(
     retry: Annotated[
         Retry | None, typer.Option(help="Run trials again that failed, diverged or were timed badly.")
     ] = None,
+    allow_flat: AllowFlat = False,
     only: Annotated[
         str | None,
         typer.Option(
@@ -56,6 +57,7 @@ def sweep(
         wait=wait,
         retry=retry.value if retry else None,
         only=only,
+        allow_flat=allow_flat,
     )
     swept = run_sweep(find_file(file, "sweep"), request)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(swept.states.items()))

@@ -34,7 +34,8 @@ def derive(sweep: Sweep, store: Store, session: Session) -> Target:
             raise TrialFailure(f"pilot trial {job.id12} ({job.name()}) is {state}, so no target could be derived")
     firsts, finals = _ends(store, jobs, primary.name)
     seeds = [job.cell.trial.seed for job in jobs]
-    slopes = _slopes(store, jobs, primary)
+    goal = None if pilot.rule == "lowest_final" else targets.value_of(pilot.rule, firsts, finals, primary.mode)
+    slopes = _slopes(store, jobs, primary, goal)
     return targets.derived(primary, pilot, seeds, firsts, finals, [job.id12 for job in jobs], slopes)
 
 
@@ -60,15 +61,16 @@ def _ends(store: Store, jobs: Sequence[Job], metric: str) -> tuple[list[float], 
     return [first for first, _ in ends], [last for _, last in ends]
 
 
-def _slopes(store: Store, jobs: Sequence[Job], primary: Primary) -> list[float | None]:
-    """What each job gains per doubling of training towards its end."""
+def _slopes(store: Store, jobs: Sequence[Job], primary: Primary, goal: float | None) -> list[float | None]:
+    """What each job gains per doubling of training around the goal, or towards its end."""
     from expkit.analysis.target import slope
     from expkit.store.query import connect
 
-    series = "SELECT batch, value FROM metrics WHERE name = ? AND id = ? AND replicate = ? AND rank = 0 ORDER BY batch"
+    select = "SELECT batch, value FROM metrics WHERE name = ? AND id = ? AND replicate = ? AND rank = 0 ORDER BY batch"
     with connect(store.layout.root) as con:
-        found = [con.rows(series, [primary.name, job.id12, job.replicate]) for job in jobs]
-    return [slope([row["batch"] for row in rows], [row["value"] for row in rows], primary.mode) for rows in found]
+        found = [con.rows(select, [primary.name, job.id12, job.replicate]) for job in jobs]
+    series = [([row["batch"] for row in rows], [row["value"] for row in rows]) for rows in found]
+    return [slope(batches, values, primary.mode, goal) for batches, values in series]
 
 
 def _or_nan(value: float | None) -> float:

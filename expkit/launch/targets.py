@@ -17,7 +17,8 @@ from expkit.store.records import now_utc
 from expkit.store.strict import strict
 
 Target = Mapping[str, Any]
-"""{metric, mode, value, rule, seeds, finals, ladder, slope, sd, trials, utc, expkit, hash}."""
+"""{metric, mode, value, rule, seeds, finals, ladder, slope, sd, trials, utc, expkit, hash}; `flat: true` where the
+target is too flat and was allowed all the same."""
 
 
 def target_file(sweep_file: Path) -> Path:
@@ -42,12 +43,12 @@ def derived(
 ) -> Target:
     """A target from the first and last evaluations of pilot runs, and what they gain per doubling near their end."""
     from expkit import __version__
-    from expkit.analysis.target import ladder, lowest_final
+    from expkit.analysis.target import ladder
 
     return hashed({
         "metric": primary.name,
         "mode": primary.mode,
-        "value": lowest_final(finals, primary.mode),
+        "value": value_of(pilot.rule, firsts, finals, primary.mode),
         "rule": pilot.rule,
         "seeds": list(seeds),
         "finals": list(finals),
@@ -58,6 +59,41 @@ def derived(
         "utc": now_utc(),
         "expkit": __version__,
     })  # fmt: skip
+
+
+def value_of(rule: str, firsts: Sequence[float], finals: Sequence[float], mode: str) -> float:
+    """The quality that a rule makes of the first and last evaluations of pilot runs."""
+    from expkit.analysis.target import GAINS, ladder, lowest_final
+
+    worst = lowest_final(finals, mode)  # refuses pilots without any result
+    return dict(ladder(firsts, finals)).get(GAINS[rule], worst) if rule in GAINS else worst
+
+
+def judged(target: Target, *, allow_flat: bool) -> Target:
+    """The target, marked where it is too flat to time anything and allowed all the same; else UsageError then. A2."""
+    from expkit.analysis.target import too_flat
+
+    flat = too_flat(target.get("slope"), target.get("sd"))
+    if not flat or target.get("flat"):
+        return target
+    if allow_flat:
+        return hashed({**target, "flat": True})
+    value = f"{target['metric']} {target['value']:.4g} is no target to time: {flat}"
+    raise UsageError(f"{value}, and it should gain {2 * target['sd']:.2g} or more; {_easier(target)}, train longer "
+                     "(trainer.max_duration), or pass --allow-flat, which makes times to it exploratory")  # fmt: skip
+
+
+def _easier(target: Target) -> str:
+    """The next rung that is easier, as one would ask for it."""
+    from expkit.analysis.target import GAINS
+
+    rungs, sign = dict(target["ladder"]), 1.0 if target["mode"] == "max" else -1.0
+    known = [(rule, rungs[of]) for rule, of in GAINS.items() if of in rungs]
+    below = [(rule, value) for rule, value in known if sign * (target["value"] - value) > 0]
+    if not below:
+        return "give an easier one as a number in metrics.target"
+    rule, value = below[-1]
+    return f"take an easier one (metrics.target: {{pilot: {{rule: {rule}}}}} is {value:.4g})"
 
 
 def hashed(target: Target) -> Target:

@@ -145,8 +145,8 @@ class Pilot:
 
     seeds: Annotated[int, Field(ge=2)] = 5
     """Number of pilot runs."""
-    rule: Literal["lowest_final"] = "lowest_final"
-    """The target is the worst final value among the pilot runs."""
+    rule: Literal["lowest_final", "gain_90", "gain_95", "gain_99"] = "lowest_final"
+    """The worst final value among the pilot runs, or a share of their median gain in per cent, which is easier."""
 
 
 @dataclass(frozen=True)

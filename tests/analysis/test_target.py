@@ -52,6 +52,13 @@ def test_the_slope_is_what_the_last_doubling_gains_and_more_is_better() -> None:
     assert slope([], []) is None
 
 
+def test_the_slope_at_a_goal_is_that_of_the_doubling_before_it() -> None:
+    batches, quality = [1, 2, 4, 8, 16, 32], [0.1, 0.3, 0.5, 0.55, 0.6, 0.6]
+    assert slope(batches, quality, goal=0.5) == pytest.approx(0.2)
+    assert slope(batches, [-q for q in quality], "min", goal=-0.5) == pytest.approx(0.2)
+    assert slope(batches, quality, goal=0.7) == slope(batches, quality) == pytest.approx(0.0)
+
+
 def test_a_target_where_seeds_vary_as_much_as_a_doubling_gains_is_too_flat() -> None:
     assert too_flat(0.02, 0.005) == too_flat(None, 0.1) == too_flat(0.1, None) == ""
     assert "gains 0.005 per doubling of training there and its seeds vary by 0.005 (SD)" in too_flat(0.005, 0.005)

@@ -63,6 +63,15 @@ def test_every_budget_has_a_ladder_of_its_own_baseline() -> None:
     assert own["ema0.25", 0] == ()
 
 
+def test_a_flat_target_that_was_allowed_is_exploratory_and_says_why() -> None:
+    record = {"metric": "eval/accuracy", "value": 0.84, "rule": "lowest_final", "utc": "2026-03-01T10:00:00Z",
+              "hash": "h" * 12, "slope": 0.01, "sd": 0.01, "flat": True}  # fmt: skip
+    sweep = Sweep("s", None, None, None, record, (), {}, ())
+    info = target_info(sweep, SETTINGS, "eval/accuracy", "max", Asked(), "none")
+    assert (info.exploratory, info.flat, info.warning) == (True, True, "TARGET TOO FLAT: exploratory.")
+    assert "too flat to time anything and was allowed all the same: exploratory; the baseline gains" in info.sentence
+
+
 def test_what_was_fixed_before_the_data_is_the_target_and_a_pilot_s_rungs() -> None:
     rungs = ((0.9, 0.75), (0.99, 0.79))
     pilot = TargetInfo("eval/accuracy", "max", 0.8, "lowest_final", "pilot", ladder=rungs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -47,6 +48,30 @@ def test_pilot_seeds_lie_above_all_seeds_of_grids_and_stay_the_same() -> None:
     assert len(set(seeds)) == 5
     assert all(2**31 <= seed < 2**32 for seed in seeds)
     assert seeds[:3] == targets.pilot_seeds(3)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "easier"),
+    [("lowest_final", 0.84, "rule: gain_95}} is 0.8125"), ("gain_95", 0.8125, "rule: gain_90}} is 0.775"),
+     ("gain_90", 0.775, "a number in metrics.target")],
+)  # fmt: skip
+def test_a_target_at_which_the_baseline_hardly_gains_is_refused_with_what_would_be_right(
+    rule: Literal["lowest_final", "gain_90", "gain_95"], value: float, easier: str
+) -> None:
+    def made(slope: float) -> targets.Target:
+        return targets.derived(PRIMARY, Pilot(2, rule), [1, 2], [0.1, 0.1], [0.84, 0.86], ["a", "b"], [slope, slope])
+
+    steep, flat = made(0.03), made(0.02)
+    assert steep["value"] == pytest.approx(value)
+    assert targets.judged(steep, allow_flat=False) is steep
+    with pytest.raises(UsageError) as refused:
+        targets.judged(flat, allow_flat=False)
+    said = str(refused.value)
+    assert "gains 0.02 per doubling of training there and its seeds vary by 0.014 (SD)" in said
+    assert "should gain 0.028 or more" in said and easier in said and "--allow-flat" in said
+    allowed = targets.judged(flat, allow_flat=True)
+    assert allowed["flat"] is True and allowed["hash"] != flat["hash"]
+    assert targets.judged(allowed, allow_flat=False) is allowed
 
 
 def test_a_pilot_that_diverged_is_kept_as_a_value_and_does_not_count(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ TERMS = {"metric": "primary metric", "mode": "mode", "clock": "clock", "non_infe
 
 
 def target_before_data(target: TargetInfo) -> Guard:
-    """B1: whether the target, of this very baseline, was there before the first trial that is no baseline started."""
+    """B1, A2: whether the target, of this very baseline and not too flat, was there before the first arm started."""
     if target.value is None:
         return Guard("target", "amber", None, "No target: time to target is not measured.")
     if target.exploratory:
-        return Guard("target", "amber", target.value, "TARGET SET AFTER DATA: exploratory.")
+        return Guard("target", "amber", target.value, target.warning)
     if target.of_another:
         return Guard("target", "amber", target.value, target.sentence)
     return Guard("target", "green", target.value, target.sentence or "Target fixed before the first arm ran.")
