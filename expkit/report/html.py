@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,19 @@ def to_html(page: Page) -> str:
             if isinstance(chart, Chart):
                 k, width = len(drawings), WIDE if len(row) == 1 else PAIR
                 drawings[id(chart)] = Markup(draw(chart, NARROW, f"n{k}")), Markup(draw(chart, width, f"w{k}"))  # noqa: S704 - vl-convert escapes text
+    lengths: dict[tuple[int, str], str] = {}  # asked for at every cell
+
+    def length(table: Table, column: Column) -> str:
+        key = id(table), column.key
+        if key not in lengths:
+            lengths[key] = _length(table, column)
+        return lengths[key]
+
     helpers = {
         "kind": _kind,
         "svg": lambda chart: drawings[id(chart)],
         "breakable": _breakable,
-        "length": _length,
+        "length": length,
         "shapes": SHAPES,
     }
     return str(_template().render(page=page, rows=rows, **helpers)) + "\n"
@@ -68,7 +77,7 @@ def _breakable(text: str) -> Any:
     """Long names may break after a plus or a slash; everything is escaped first."""
     from markupsafe import Markup, escape
 
-    return Markup("").join(escape(c) + Markup("<wbr>") if c in "+/" else escape(c) for c in text)
+    return Markup(re.sub(r"[+/]", r"\g<0><wbr>", str(escape(text))))  # noqa: S704 - no entity has either of them
 
 
 @functools.cache
