@@ -32,8 +32,11 @@ def seeds(pairs: Mapping[str, int], sd: float | None) -> Guard:
     few = sorted(arm for arm, n in pairs.items() if n < ENOUGH)
     n = min(number for number in pairs.values() if number > 1)
     factor = detectable(sd, n) if sd is not None else None
-    could = (f"With n={n} and noise {phrases.percent(sd)} a pair, this sweep could detect x{factor:.3g} or more "
-             f"({phrases.share(POWER)} power)") if factor is not None and sd is not None else f"n={n}"  # fmt: skip
+    could = f"n={n}"
+    if factor is not None and sd is not None:
+        noise, power = phrases.percent(sd), phrases.share(POWER)
+        could = f"With n={n} and noise {noise} a pair, this sweep could detect "
+        could += f"{phrases.times(factor)} or more ({power} power)"
     if few:
         return Guard("seeds", "amber", factor, f"{could}; fewer than {ENOUGH} pairs: {phrases.listing(few, most=3)}.")
     return Guard("seeds", "green", factor, f"{could}.")
@@ -75,7 +78,7 @@ def winner(
     if not means:
         return not_checked("winner", "no arm has two pairs with its baseline")
     best = max(means, key=lambda arm: means[arm])
-    was = f"x{math.exp(min(means[best], 50.0)):.3g}"
+    was = phrases.times(math.exp(min(means[best], 50.0)))
     if confirmed and (again := confirmed.get(best)) is not None and again.value is not None:
         chosen = f"Chosen as best of {phrases.count(len(means), 'arm')}"
         return _confirmed(chosen, again, was, (tries or {}).get(best, 1))
@@ -85,7 +88,9 @@ def winner(
         return Guard("winner", "green", None, "One arm was compared: nothing was chosen.")
     gain = math.exp(min(chance_gain(log_speed_CS), 50.0))
     said = f"{best} is the fastest of {len(means)} arms ({was}) and not confirmed on fresh seeds"
-    return Guard("winner", "amber", gain, f"{said}: the best of so many equal arms would show x{gain:.3g} by chance.")
+    return Guard(
+        "winner", "amber", gain, f"{said}: the best of so many equal arms would show {phrases.times(gain)} by chance."
+    )
 
 
 def _confirmed(chosen: str, again: Interval, was: str, tries: int) -> Guard:

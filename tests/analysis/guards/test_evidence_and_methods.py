@@ -18,7 +18,7 @@ def test_seeds() -> None:
     found = evidence.seeds({"ema": 5, "mixup": 6}, 0.04 * math.sqrt(2))
     assert found.light == "green"
     assert found.number == pytest.approx(1.10, abs=0.01)
-    assert found.sentence == "With n=5 and noise 5.8 % a pair, this sweep could detect x1.1 or more (80 % power)."
+    assert found.sentence == "With n=5 and noise 5.8 % a pair, this sweep could detect x1.10 or more (80 % power)."
     few = evidence.seeds({"ema": 3, "mixup": 5}, 0.04)
     assert (few.light, few.sentence.endswith("fewer than 5 pairs: ema.")) == ("amber", True)
     assert evidence.seeds({"ema": 1}, None).light == "red"
