@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from expkit.spec.recipe import Runtime
@@ -38,12 +39,18 @@ def setting_hash(values: Mapping[str, Any]) -> str:
 
 def expected(runtime: Runtime) -> dict[str, Any]:
     """The setting that a trial started now would get, as far as that is known without importing torch."""
-    from importlib.metadata import version
-
     from expkit.launch.workers import MALLOC
 
-    values = setting(runtime, version("torch"), runtime.device, None)
+    values = setting(runtime, _torch_version(), runtime.device, None)
     return {**values, "malloc": MALLOC["MALLOC_MMAP_THRESHOLD_"]}
+
+
+@cache
+def _torch_version() -> str:
+    """As its metadata have it, which cost a millisecond to read: too much for each of 10,000 trials."""
+    from importlib.metadata import version
+
+    return version("torch")
 
 
 def agrees(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
