@@ -18,7 +18,7 @@ def test_what_is_damaged_is_named_and_makes_the_exit_code(
     store = made.store
     monkeypatch.setenv("EXPKIT_RUNS", str(tmp_path))
     code, out, err = expkit("verify")
-    assert (code, out) == (0, "") and err == "13 files and checkpoints looked at, 0 of them damaged\n"
+    assert (code, out) == (0, "") and err == "14 files and checkpoints looked at, 0 of them damaged\n"
     id12 = made.ids["ema", 17]
     path = store.layout.metrics(store.layout.attempt(id12, 0, 1), 0, 0)
     data = bytearray(path.read_bytes())
