@@ -140,9 +140,8 @@ SPEEDUPS = f"""
 
 ALIGNED = f"""
   WITH points AS (
-    SELECT id, replicate, {_axis("axis")} AS place,
-      value
-    FROM metrics WHERE name = metric AND rank = 0
+    SELECT id, replicate, {_axis("axis")} AS place, arg_max(value, batch) AS value
+    FROM metrics WHERE name = metric AND rank = 0 GROUP BY ALL
   ), ends AS (
     SELECT id, replicate, max(place) AS ends FROM points GROUP BY ALL
   ), grid AS (

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from expkit.analysis.attainment import attained
@@ -212,6 +212,7 @@ def test_a_curve_has_the_points_that_the_analysis_has(sweep: Connection) -> None
 
 @pytest.mark.parametrize("axis", ["train_s", "batch", "epoch"])
 @given(runs=st.lists(st.lists(VALUES, min_size=1, max_size=8), min_size=12, max_size=12))
+@example(runs=[[j / 10 for j in range(8)]] * 12)  # of the batches of one epoch the last counts
 @settings(max_examples=2, deadline=None)
 def test_aligned_is_the_last_value_that_was_known(
     tmp_path_factory: pytest.TempPathFactory, axis: str, runs: list[list[float]]
