@@ -8,10 +8,7 @@ arms in turn. All that runs in a process with the environment of trials, alone o
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +18,7 @@ from expkit.analysis import phrases
 from expkit.analysis.reference_system import table_of
 from expkit.analysis.reference_time import Phase, Timed, out_of_line
 from expkit.errors import EnvironmentFault, UsageError
-from expkit.launch.workers import worker_env
+from expkit.launch.apart import Unanswered, answer, ask
 from expkit.store.atomic import write_json
 from expkit.store.lock import acquire
 from expkit.store.owner import host_name
@@ -31,8 +28,6 @@ from expkit.store.store import Store
 STEADY = 0.05
 """Spread of the rounds above which a host is no reference."""
 CONTENDED = 1.1
-_HERE = "EXPKIT_CALIBRATES"
-"""Set in the process that measures."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +60,15 @@ class Calibration:
         return [*found, *([f"more than 20 % off what sizes predict: {phrases.listing(odd)}"] if odd else [])]
 
     @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """From what `to_json` gave."""
+        return cls(**{**found, "phases": table_of(found)})
+
+    @classmethod
     def read(cls, path: Path) -> Self:
         """From a file that `write` made; UsageError for any other."""
         try:
-            found = json.loads(path.read_text())
-            return cls(**{**found, "phases": table_of(found)})
+            return cls.of(json.loads(path.read_text()))
         except FileNotFoundError:
             raise UsageError(f"there is no calibration {path}; expkit calibrate -o {path} makes one") from None
         except (OSError, ValueError, TypeError, AttributeError) as e:
@@ -110,7 +109,7 @@ def calibrate(order: Order, *, wait: bool = False, on_wait: Callable[[str], None
         asked = f"{order.rounds}, {order.threads} and {order.least}"
         raise UsageError(f"rounds, threads and steps are 1 or more, but got {asked}")
     with acquire("exclusive", wait=wait, on_wait=on_wait):
-        return here(order) if _HERE in os.environ else _beside(order)
+        return _apart(order)
 
 
 def courses(store: Store, sweep: str) -> list[dict[str, Any]]:
@@ -161,20 +160,12 @@ def here(order: Order) -> Calibration:
     )  # fmt: skip
 
 
-def _beside(order: Order) -> Calibration:
-    """Time in a process with the environment of trials; what it prints goes to stderr."""
-    with tempfile.TemporaryDirectory(prefix="expkit-calibrate-") as folder:
-        asked, answer = Path(folder, "order.json"), Path(folder, "answer.json")
-        write_json(asked, asdict(order))
-        env = {**worker_env(os.environ, order.threads), _HERE: "1"}
-        command = [sys.executable, "-P", "-m", "expkit.launch.calibrate", str(asked), str(answer)]
-        ended = subprocess.run(command, env=env, stdout=sys.stderr.fileno(), check=False)
-        if ended.returncode or not answer.exists():
-            raise EnvironmentFault(
-                f"timing this machine failed with exit code {ended.returncode}; what it said is above"
-            )
-        return Calibration.read(answer)
+def _apart(order: Order) -> Calibration:
+    try:
+        return Calibration.of(ask("expkit.launch.calibrate", asdict(order), order.threads))
+    except Unanswered as e:
+        raise EnvironmentFault(f"this machine could not be timed: {e}") from None
 
 
 if __name__ == "__main__":
-    here(Order(**json.loads(Path(sys.argv[1]).read_text()))).write(Path(sys.argv[2]))
+    answer(lambda order: here(Order(**order)).to_json())

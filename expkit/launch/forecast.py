@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import os
 import statistics
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from expkit.analysis.power import detectable
 from expkit.errors import TrialFailure, UsageError
+from expkit.launch.apart import Unanswered, ask
 from expkit.launch.drive import Job
 from expkit.launch.trials import python_path
-from expkit.launch.workers import worker_env
 from expkit.plan.designs import fraction_of
 from expkit.plan.expand import TrialMaker, slots
 from expkit.plan.fractions import Fraction, members
@@ -183,24 +178,15 @@ def _all_on(sweep: Sweep) -> tuple[Level, ...]:
 
 def _probed(sweep: Sweep, levels: Iterable[Level]) -> Cost:
     trial = TrialMaker(sweep).trial(levels, sweep.longest, sweep.seeds[0])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "recipe.yaml"
-        path.write_text(dump_recipe(trial.recipe), encoding="utf-8")
-        command = [sys.executable, "-P", "-m", "expkit.launch.probe", str(path),
-                   "--trust", *sweep.trust.patterns, "--path", *python_path(sweep.trust)]  # fmt: skip
-        env = worker_env(os.environ, trial.recipe.runtime.threads)
-        try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S,
-                                  env=env, check=False)  # fmt: skip
-        except subprocess.TimeoutExpired:
-            message = (
-                f"the probe of {trial.arm} took more than {TIMEOUT_S / 60:g} min; what trains for longer is not probed"
-            )
-            raise TrialFailure(message, "timeout") from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it wrote nothing"])[-1]
-        raise TrialFailure(f"the probe of {trial.arm} failed: {last}")
-    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+    order = {"recipe": dump_recipe(trial.recipe), "trust": sweep.trust.patterns, "path": python_path(sweep.trust)}
+    try:
+        found = ask("expkit.launch.probe", order, trial.recipe.runtime.threads, timeout_s=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        took = f"the probe of {trial.arm} took more than {TIMEOUT_S / 60:g} min"
+        raise TrialFailure(f"{took}; what trains for longer is not probed", "timeout") from None
+    except Unanswered as e:
+        raise TrialFailure(f"the probe of {trial.arm} failed: {e}") from None
+    return Cost(**found)
 
 
 def _some(jobs: Sequence[Job]) -> Sequence[Job]:

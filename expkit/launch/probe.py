@@ -1,16 +1,14 @@
 """Probe: what a step, an evaluation and the setup of a recipe cost, from its first 20 steps. A process of its own.
 
-`python -P -m expkit.launch.probe recipe.yaml --trust 'mylab.*'` prints `{"steps": 126.0, "step_s": 0.031, ...}`. The
-first five steps are warm-up and count as setup; nothing is recorded, and no trial is made.
+The first five steps are warm-up and count as setup; nothing is recorded, and no trial is made.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 import torch
 
 from expkit.duration import Time, TimeUnit
-from expkit.launch import process
+from expkit.launch.apart import answer
 from expkit.launch.compose import compose
 from expkit.launch.forecast import Cost
 from expkit.spec.files import load_recipe
@@ -45,19 +43,14 @@ class _Stopwatch(LoggerDestination):
             state.stop("probed")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Probe the recipe of the command line and write what it costs."""
-    process.die_with_parent()
-    parser = argparse.ArgumentParser()
-    parser.add_argument("recipe", type=Path)
-    parser.add_argument("--trust", nargs="*", default=[])
-    parser.add_argument("--path", nargs="*", default=[])
-    asked = parser.parse_args(argv)
-    sys.path[:0] = asked.path
-    recipe = load_recipe(asked.recipe, trust_imports=asked.trust)
+def _answer(order: Mapping[str, Any]) -> dict[str, Any]:
+    sys.path[:0] = order["path"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "recipe.yaml")
+        path.write_text(order["recipe"], encoding="utf-8")
+        recipe = load_recipe(path, trust_imports=order["trust"])
     torch.set_num_threads(recipe.runtime.threads)
-    print(json.dumps(asdict(probe(recipe, asked.trust))))  # noqa: T201
-    return 0
+    return asdict(probe(recipe, order["trust"]))
 
 
 def probe(recipe: Recipe, trust: Sequence[str]) -> Cost:
@@ -103,4 +96,4 @@ def _steps_of(trainer: Trainer, interval: Time, step_s: float) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    answer(_answer)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from expkit.launch import calibrate as timing
 from tests.cli.conftest import Expkit, as_json
 
 
 def test_a_host_its_file_and_arms(expkit: Expkit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXPKIT_LOCK_DIR", str(tmp_path))
-    monkeypatch.setenv("EXPKIT_CALIBRATES", "1")
+    monkeypatch.setattr(timing, "_apart", timing.here)
     path = tmp_path / "here.json"
     found = as_json(expkit("calibrate", "--rounds", "1", "-o", str(path), "--json"))
     assert (found["rounds"], found["arms"]) == (1, [])
